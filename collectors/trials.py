@@ -12,13 +12,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from traceview.collectors.child.edited import NONE
 from traceview.collectors.child.settings import parse
 from traceview.collectors.launch import Launch, launch
 from traceview.collectors.options import CollectOptions, Console
 from traceview.collectors.passes import child_config, for_pass, write_child_config
 from traceview.collectors.probe import Target, find_target
 from traceview.collectors.streams import Stdin
-from traceview.run import Ending, Run
+from traceview.run import TICKS, Ending, Run
 
 _NAME = "trials"
 #: Variables of ours without which nothing is recorded, or the user's own caches would be used.
@@ -121,7 +122,7 @@ class Trials:
         variables = {each.name: each.value for each in settings if each.kind == "env"}
         diff = asked.patch if asked is not None else None
         raw = self._new_folder()
-        return self._run_once(raw, {"mode": "compiled"}, seconds, timeout_s, variables, diff)
+        return self._run_once(raw, {"mode": "compiled"}, seconds, timeout_s, variables, diff or "")
 
     def serve(
         self,
@@ -173,8 +174,11 @@ class Trials:
         write_child_config(raw, config)
         command = options.command(target.python)
         if diff is not None:
-            (raw / "patch.diff").write_text(diff, encoding="utf-8")
-            command[1:1] = [_EDITED, str(raw / "patch.diff")]
+            patch = raw / "patch.diff"
+            if diff:
+                patch.write_text(diff, encoding="utf-8")
+            ticks = [str(raw / TICKS), str(seconds)]
+            command[1:1] = [_EDITED, str(patch) if diff else NONE, *ticks]
         stdin, _ = self._stdin.for_next_pass()
         with (raw / "stdout.txt").open("wb") as stdout, Path(os.devnull).open("wb") as nowhere:
             plan = Launch(

@@ -8,11 +8,12 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jinja2
@@ -48,8 +49,11 @@ _INLINE_CODE = re.compile(r"`([^`\n]+)`")
 _UNIT = re.compile(r"(?<=\d) (?=(?:ms|µs|s|%|[KMGT]iB)(?!\w))")
 
 
-def render(diagnosis: Diagnosis) -> str:
-    """The whole page. Where it would pass ``MAX_BYTES`` it is rendered again with less detail."""
+def render(diagnosis: Diagnosis, tried: Mapping[str, Sequence[str]] = MappingProxyType({})) -> str:
+    """The whole page. Where it would pass ``MAX_BYTES`` it is rendered again with less detail.
+
+    ``tried``: rule → sentences on what came of the remedies that its findings offer.
+    """
     name, styles = _REPORT if diagnosis.job is None else _POSTMORTEM
     script = asset("report.js")
     # The Content-Security-Policy knows our one script by its hash.
@@ -65,6 +69,7 @@ def render(diagnosis: Diagnosis) -> str:
             .render(
                 d=diagnosis,
                 view=View(diagnosis, limits),
+                tried=tried,
                 style=style,
                 script=Markup(script),
                 script_hash=f"sha256-{digest}",

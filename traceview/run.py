@@ -33,6 +33,8 @@ from traceview.errors import NothingToAnalyse, RunFolderError
 from traceview.json_errors import NOT_JSON, in_utf8
 
 FORMAT = 1
+#: Milliseconds of an iteration of the script's loops, in the raw folder of a process apart.
+TICKS = "ticks.json"
 MANIFEST = "run.json"
 PassName = Literal["cold", "warm", "baseline", "logs"]
 

@@ -13,7 +13,7 @@ from traceview.collectors.child.settings import parse
 
 def main():
     given, script, *args = sys.argv[1:]
-    how, options, around = {}, {}, []
+    how, options, around, eager = {}, {}, [], set()
     for setting in map(parse, json.loads(given)):
         if setting.kind == "compile":
             how[setting.name] = setting.value
@@ -33,6 +33,8 @@ def main():
             options["guard_filter_fn"] = torch.compiler.skip_guard_on_all_nn_modules_unsafe
         elif setting.name in ("no_grad", "inference_mode"):
             around.append(getattr(torch, setting.name))
+        elif setting.kind == "eager":
+            eager.add(setting.name)
         else:
             sys.exit(f"not known here: {setting}")
     plain = torch.compile
@@ -44,6 +46,8 @@ def main():
             own.pop("mode", None)
         if model is None:
             return lambda fn: compile(fn, **own)
+        if {getattr(model, "__qualname__", ""), type(model).__name__} & eager:
+            return model
         made = plain(model, **own)
         return around[0]()(made) if around and not isinstance(made, torch.nn.Module) else made
 

@@ -11,6 +11,8 @@ from traceback import walk_stack
 from types import CodeType, FunctionType, ModuleType
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+#: What these methods have made stays as it is.
+_MAKERS = ("__init__", "__new__", "__post_init__")
 _WRAPPED = (staticmethod, classmethod)
 _NO_NEWLINE = "\\ No newline at end of file"
 
@@ -82,18 +84,27 @@ def changed_functions(diff: str) -> list[Changed]:
     if not _alike(old, new, within=False):
         raise NotPatched("it changes code that has run already, when the file was loaded")
     olds, news = dict(_codes(old)), dict(_codes(new))
-    names = {name for name in olds if name not in news or not _alike(olds[name], news[name])}
-    names = {name for name in names if name.partition(".<locals>")[0] not in names - {name}}
+    changed = {name for name in olds if name not in news or not _alike(olds[name], news[name])}
+    names = {name for name in changed if name.partition(".<locals>")[0] not in changed - {name}}
     if not names:
         raise NotPatched("it changes no code")
-    found = [each for each in loaded if each.__qualname__ in names & set(news)]
+    for name in names:
+        if name.rpartition(".")[2] in _MAKERS:
+            raise NotPatched(f"it changes {name}(), which has made objects already")
+    # What functools.wraps has renamed is known by its code.
+    known = {code: name for name, code in olds.items()}
+    called = {id(each): known.get(each.__code__, each.__qualname__) for each in loaded}
+    found = [each for each in loaded if called[id(each)] in changed & set(news)]
     stacks = sys._current_frames().values()
     running = {each.f_code for stack in stacks for each, _ in walk_stack(stack)}
     for name in names:
-        live = [each for each in found if each.__qualname__ == name]
+        live = [each for each in found if called[id(each)] == name]
         if any(each.__code__ in running for each in live) or not live:
             raise NotPatched(f"it changes {name}(), which is running or not loaded")
-    return [(each, each.__code__, news[each.__qualname__]) for each in found]
+    pairs = [(each, each.__code__, news[called[id(each)]]) for each in found]
+    if any(old.co_freevars != new.co_freevars for _, old, new in pairs):
+        raise NotPatched("it changes what a function reads of the one around it")
+    return pairs
 
 
 def functions() -> Iterator[FunctionType]:

@@ -66,6 +66,17 @@ def saved(trial: Trial) -> str:
     return f"{measured}, {fmt.signed(-trial.predicted_ms)} predicted"
 
 
+def by_rule(results: Results) -> dict[str, list[str]]:
+    """Rule → what came of each remedy that its findings offer, as the report puts it."""
+    found: dict[str, list[str]] = {}
+    for trial in results.trials:
+        measured = gain(trial) if trial.verdict in ("accepted", "slower") else ""
+        said = " ".join(filter(None, (VERDICTS[trial.verdict][1], measured)))
+        for rule in trial.rules:
+            found.setdefault(rule, []).append(f"Tried: {said} (`{trial.name}`)")
+    return found
+
+
 def outputs(trial: Trial) -> str:
     """Whether outputs and gradients agree with eager's."""
     return _AGREE[trial.outputs_agree]

@@ -1,5 +1,6 @@
 """A script run as if one of its files had been edited: nothing else differs."""
 
+import json
 import subprocess
 import sys
 from difflib import unified_diff
@@ -54,7 +55,7 @@ def test_only_the_change_differs(folder, words, name, old, new, printed):
     plain = run(folder, *words)
     assert plain.endswith(" 10 1\n")
     diff = diff_of(folder, name, old, new)
-    changed = run(folder, CHILD / "edited.py", diff, *words)
+    changed = run(folder, CHILD / "edited.py", diff, folder / "ticks.json", "9", *words)
     assert changed == plain.replace(" 10 1\n", f" {printed}\n")
     assert (folder / "script.py").read_text() == SCRIPT
     assert run(folder, *words) == plain  # no bytecode of the change is left
@@ -64,9 +65,62 @@ def test_a_file_that_has_changed_since_is_refused(folder):
     diff = diff_of(folder, "helper.py", "10", "20")
     (folder / "helper.py").write_text(HELPER.replace("10", "11"))
     done = subprocess.run(
-        [sys.executable, CHILD / "edited.py", diff, "script.py"],
+        [sys.executable, CHILD / "edited.py", diff, "ticks.json", "9", "script.py"],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "line 2 of the file is not what the patch expects" in done.stderr
     assert not done.stdout
+
+
+LOOPS = """
+import sys, time
+
+def inner(n):
+    for i in range(n):
+        time.sleep(0.001)
+
+def main():
+    for epoch in range(1000):
+        for batch in range(4):
+            inner(5)
+        while False:
+            pass
+
+try:
+    main()
+finally:
+    print("closed")
+"""
+
+
+def test_loops_of_the_main_program_are_timed_and_end_it(folder):
+    (folder / "loops.py").write_text(LOOPS)
+    plain = (CHILD / "edited.py", "-", folder / "ticks.json", "0.3", "loops.py")
+    assert run(folder, *plain) == "closed\n"
+    found = json.loads((folder / "ticks.json").read_text())
+    assert found.keys() == {"for epoch in range(1000) 1", "for batch in range(4) 1"}
+    outer, batch = (found[name] for name in sorted(found, reverse=True))
+    assert 5 <= batch["ms"] < 50
+    assert outer["ms"] == pytest.approx(4 * batch["ms"], rel=0.5)
+    assert batch["count"] > outer["count"] >= 3
+
+
+def test_a_loop_is_known_by_its_head_in_a_changed_file(folder):
+    (folder / "loops.py").write_text(LOOPS)
+    rows = unified_diff(
+        LOOPS.splitlines(True), LOOPS.replace("inner(5)", "inner(2)").splitlines(True),
+        "loops.py", "loops.py",
+    )  # fmt: skip
+    (folder / "p.diff").write_text("".join(rows))
+    run(folder, CHILD / "edited.py", folder / "p.diff", folder / "t.json", "0.3", "loops.py")
+    found = json.loads((folder / "t.json").read_text())
+    assert found["for batch in range(4) 1"]["ms"] >= 2
+    assert found.keys() == {"for epoch in range(1000) 1", "for batch in range(4) 1"}
+
+
+def test_what_is_known_when_something_else_ends_it_is_kept(folder):
+    (folder / "loops.py").write_text(LOOPS.replace("range(1000)", "range(40)"))
+    run(folder, CHILD / "edited.py", "-", folder / "ticks.json", "1.0", "loops.py")
+    found = json.loads((folder / "ticks.json").read_text())
+    assert found["for batch in range(4) 1"]["count"] > 30

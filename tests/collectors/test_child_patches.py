@@ -148,6 +148,40 @@ def test_what_can_not_be_changed_any_more(net, old, new, said):
         changed_functions(net.diff(old, new))
 
 
+def test_what_a_decorator_has_made_takes_the_changed_code(net):
+    body = (
+        "import functools\n"
+        "def traced(fn):\n"
+        "    @functools.wraps(fn)\n"
+        "    def inner(x):\n"
+        "        return fn(x) + 1\n"
+        "    return inner\n"
+        "@traced\n"
+        "def band(x):\n"
+        "    return x\n"
+    )
+    exec(compile(body, net.module.__file__, "exec"), vars(net.module))
+    Path(net.module.__file__).write_text(body)
+    changed = changed_functions(difference(body, body.replace("+ 1", "+ 10")))
+    assert net.module.band(1) == 2
+    for function, _, new in changed:
+        function.__code__ = new
+    assert net.module.band(1) == 11
+    for function, old, _ in changed:
+        function.__code__ = old
+    with pytest.raises(NotPatched, match="what a function reads of the one around it"):
+        changed_functions(difference(body, body.replace("fn(x) + 1", "x + 1")))
+
+
+def test_what_makes_objects_is_left_alone(net):
+    """Objects that it has made already are as they were."""
+    body = "class Net:\n    def __init__(self):\n        self.x = 1\n"
+    exec(compile(body, net.module.__file__, "exec"), vars(net.module))
+    Path(net.module.__file__).write_text(body)
+    with pytest.raises(NotPatched, match=r"Net\.__init__\(\), which has made objects"):
+        changed_functions(difference(body, body.replace("1", "2")))
+
+
 def test_a_running_function_is_left_alone(net):
     body = "def wait(act):\n    act()\n    return 1\n"
     file = net.module.__file__

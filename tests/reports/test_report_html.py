@@ -114,6 +114,19 @@ def test_hostile_text_stays_text(hostile):
         assert not [name for name in attributes if not re.fullmatch(r"[\w:-]+", name)]
 
 
+def test_what_was_tried_is_next_to_the_advice_and_stays_text():
+    found = sample.helped()
+    rule = found.findings[0].rule
+    lines = ["Tried: accepted 1.23× (1.18–1.29×) (`patch <b>.py:1`)", "Tried: no gain (`no_grad`)"]
+    page = Page(html.render(found, {rule: lines, "another": ["Tried: <script>"]}))
+    said = "Tried: accepted 1.23× (1.18–1.29×) (patch <b>.py:1)"
+    assert page.problems == []
+    assert page.text.count(said) == 2  # among the top findings, and where it is told in full
+    assert "Tried: no gain (no_grad)" in page.text
+    assert "Tried: <script>" not in page.text
+    assert "Tried:" not in Page(html.render(found)).text
+
+
 def test_every_picture_has_a_title_and_a_description():
     page = Page(rendered("helped"))
     pictures = [svg for svg in page.all("svg") if "aria-hidden" not in svg]

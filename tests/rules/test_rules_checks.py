@@ -1,10 +1,13 @@
 """Rules on hand-made rows: thresholds, severities, and what a CPU recording cannot show."""
 
 import json
+import re
 
 import pytest
+from msgspec.structs import replace
 
-from traceview.rules import catalogue, run_rules
+from traceview.rules import catalogue, run_rules, scores
+from traceview.rules.finding import Cost
 
 RULES = {rule.name: rule for rule in catalogue()}
 MIB = 2**20
@@ -595,3 +598,20 @@ def test_a_rate_as_the_job_goes_on_is_information(make, read_in_loop, shown_whol
     call = {"region_id": 0, "outermost": True, "host_ms": 99.0, "compiles_inside": 1}
     (finding,) = found("bm-cold-in-timing", make(script_timers=[timer], calls=[call]))
     assert finding.severity == severity
+
+
+def test_a_rule_whose_predictions_were_off_does_not_call_them_measured(make, monkeypatch):
+    tables = make(graph_breaks=[BREAK], step_counts=counts(gap_ms=0.2))
+    (finding,) = found("gb-item", tables)
+    measured = replace(finding, confidence="measured")
+    rule = replace(RULES["gb-item"], check=lambda _tables: [measured])
+    assert run_rules(tables, [rule]) == ((measured,), ())
+    monkeypatch.setitem(scores.OFF, "gb-item", "median error 60 % of 4 trials")
+    assert run_rules(tables, [rule]) == ((replace(measured, confidence="derived"),), ())
+    timed = replace(measured, cost=Cost(seconds=2.0))
+    assert scores.as_scored(timed) == timed
+
+
+def test_every_score_is_of_a_rule_and_says_what_it_rests_on():
+    assert scores.OFF.keys() <= RULES.keys()
+    assert all(re.search(r"\d+ % of \d+ trials", text) for text in scores.OFF.values())

@@ -80,6 +80,9 @@ def test_a_run_folder_continues(cli, run, target):
     assert "    torch._dynamo.config.capture_scalar_outputs = True" in cli.out
     assert cli.out.rstrip().endswith(f"results: {run / 'trials.html'}")
     assert "\x1b" not in cli.out
+    assert "Tried: accepted 1.50× (1.49–1.51×)" in (run / "report.html").read_text()
+    cli("report", run)
+    assert "Tried: accepted 1.50× (1.49–1.51×)" in (run / "report.html").read_text()
 
 
 def test_json_is_one_document_that_fits_its_schema(cli, run, target):

@@ -15,6 +15,7 @@ from trial_events import agreeing, blocks, check, measured, trial, write
 from traceview.errors import NothingToAnalyse
 from traceview.reports.trials import record as tables
 from traceview.reports.trials import terminal
+from traceview.reports.trials.words import by_rule, gain
 from traceview.trials import Plan, Remedy, Results, from_json, results, to_json
 from traceview.trials import model as contract
 from traceview.trials.rounds import Process
@@ -189,3 +190,10 @@ def test_a_table_for_an_issue(record):
     assert "<" not in text
     assert "Not tried: gb-&lt;b&gt; (no remedy)" in text
     assert "torch.compile(..., dynamic=None)" in text
+
+
+def test_a_rule_is_told_what_came_of_its_remedies(record):
+    alone, both = by_rule(record)["rc-dynamic-false"]
+    assert alone == f"Tried: accepted {gain(record.trials[0])} (`dynamic=None`)"
+    assert both.startswith("Tried: accepted 1.70×")
+    assert by_rule(record).keys() == {"rc-dynamic-false"}

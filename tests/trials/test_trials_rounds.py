@@ -1,5 +1,7 @@
 """Processes one after the other: who is asked again, when it ends, what is recommended."""
 
+import json
+
 import pytest
 from trial_events import agreeing, alone, blocks, check, measured, remedy, trial, write
 
@@ -184,8 +186,22 @@ class TestApart:
         assert (one.outputs_agree, one.clock, one.compile_seconds) == (None, "host", 2.0)
         assert made.recommended.patch == self.PATCH.patch
 
+    def test_a_little_is_measured_twice_more(self, tmp_path):
+        times = (10.0, 9.7, 10.1, 9.8, 10.0, 9.6, 10.0, 9.7, 10.2, 10.1)
+        script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))
+        (one,) = tried(script, self.PATCH).trials
+        assert script.alone == [None, self.PATCH.name] * 5
+        assert (one.verdict, one.pairs) == ("no_gain", 5)
+
+    def test_one_slow_process_does_not_hide_a_gain(self, tmp_path):
+        times = (10.0, 8.0, 10.1, 8.1, 10.0, 10.05, 10.2, 8.0, 10.1, 8.2)
+        script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))
+        (one,) = tried(script, self.PATCH).trials
+        assert (one.verdict, one.pairs) == ("accepted", 5)
+        assert one.interval[0] == pytest.approx(10.1 / 10.05)
+
     def test_runs_that_overlap_gain_nothing(self, tmp_path):
-        times = (10.0, 9.0, 10.4, 10.1, 9.8, 9.1)
+        times = (10.0, 9.9, 10.4, 10.1, 9.8, 9.7)
         script = Script(tmp_path, self.refused(), *(alone(ms) for ms in times))
         assert [one.verdict for one in tried(script, self.PATCH).trials] == ["no_gain"]
 
@@ -197,6 +213,49 @@ class TestApart:
         made = tried(script, self.PATCH, variable)
         assert script.alone == [None, self.PATCH.name] * 3 + [variable.name] * 3
         assert [one.ratio for one in made.trials] == [2.0, 1.25]
+
+    def loops(self, folder, *found):
+        """What the processes apart leave of the script's loops, in turn."""
+        for number, loops in enumerate(found, 1):
+            raw = folder / f"apart-{number}"
+            raw.mkdir()
+            (raw / "ticks.json").write_text(json.dumps(loops))
+
+    def test_a_loop_of_the_script_counts_before_what_is_called_in_it(self, tmp_path):
+        """A patch may let something else be called, eight times in a step."""
+        usual = {
+            "for step in steps 1": {"ms": 10.0, "count": 50},
+            "for x in y 1": {"ms": 99, "count": 3},
+        }
+        changed = {
+            "for step in steps 1": {"ms": 8.0, "count": 60},
+            "for z in y 1": {"ms": 1, "count": 900},
+        }
+        self.loops(tmp_path, *[usual, changed] * 3)
+        events = [alone(10.0), alone(1.0, called="piece")] * 3
+        (one,) = tried(Script(tmp_path, self.refused(), *events), self.PATCH).trials
+        assert (one.verdict, one.ratio, one.trial_ms) == ("accepted", 1.25, 8.0)
+
+    def test_calls_of_something_else_are_no_steps_to_compare(self, tmp_path):
+        events = [alone(10.0), alone(1.0, called="piece")] * 3
+        made = tried(Script(tmp_path, self.refused(), *events), self.PATCH)
+        assert made.trials == ()
+        (why,) = whys(made).values()
+        assert why.startswith("what is called in a step differs with it")
+
+    def test_where_nothing_is_compiled_there_is_nothing_to_switch(self, tmp_path):
+        patch = Remedy("patch a.py:1", patch="--- a.py", rules=("cap-nothing-compiled",))
+        self.loops(tmp_path, *[{"for x in y 1": {"ms": ms, "count": 9}} for ms in (4, 2) * 3])
+        script = Script(tmp_path, *[[] for _ in range(6)])
+        (one,) = tried(script, patch).trials
+        assert script.asked == []
+        assert (one.verdict, one.ratio, one.clock) == ("accepted", 2.0, None)
+
+    def test_loops_that_can_not_be_read_are_none(self, tmp_path):
+        self.loops(tmp_path, *[["no", "loops"], {"for x in y 1": {"ms": "2"}}] * 3)
+        events = [alone(10.0), alone(5.0)] * 3
+        (one,) = tried(Script(tmp_path, self.refused(), *events), self.PATCH).trials
+        assert one.ratio == 2.0
 
     def test_an_exception_is_its_end(self, tmp_path):
         error = {"event": "error", "t": 1.0, "type": "KeyError", "message": "'a'\nmore"}

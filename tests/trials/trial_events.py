@@ -50,15 +50,16 @@ def measured(name, ratio, **more):
     return [*blocks(name, ratio, **more), *agreeing(name), trial(name)]
 
 
-def alone(ms, **more):
+def alone(ms, called="forward", **more):
     """Events of a process that ran one way all the time: a step takes so many ms."""
     timed = [
         {key: value for key, value in block("", n, "compiled", ms).items() if key != "trial"}
         for n in range(12)
     ]
     compiled = {"event": "compile", "t": 1.0, "duration_ms": 2000.0}
-    called = {"event": "first_call", "t": 1.0, "region_id": 0, "host_ms": 1.0, "stack": []}
-    return [called, compiled, *(one | more for one in timed)]
+    region = {"event": "region", "t": 0.5, "region_id": 0, "name": called}
+    call = {"event": "first_call", "t": 1.0, "region_id": 0, "host_ms": 1.0, "stack": []}
+    return [region, call, compiled, *(one | more for one in timed)]
 
 
 def write(folder, events, pid=7):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import msgspec
 
 from traceview.cli.console import stdout_color, stdout_width
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+from traceview.json_errors import NOT_JSON
 
 if TYPE_CHECKING:
     from traceview.diagnosis.model import Diagnosis
@@ -88,6 +90,8 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     """
     from traceview.contracts import text_of
     from traceview.diagnosis import to_json
+    from traceview.diagnosis.excerpts import source_reader
+    from traceview.parse import load_or_parse
     from traceview.reports import markdown, terminal
     from traceview.trials import offered
 
@@ -108,7 +112,14 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
     else:
         alone = manifest.target_kind != "logs" and manifest.nproc == 1
         tried = alone and diagnosis.verdict.outcome != "failed"
-        if tried and offered(diagnosis.findings, manifest.cwd)[0]:
+        if tried and (
+            offered(diagnosis.findings, manifest.cwd)[0]
+            or offered(
+                diagnosis.findings,
+                manifest.cwd,
+                read=source_reader(run, load_or_parse(run)),
+            )[0]
+        ):
             command = shlex.join(["traceview", "try", str(run.folder)])
             click.echo(f"try what the findings advise: {command}", err=wanted.on_stdout)
         click.echo(f"report: {page}", err=wanted.on_stdout)
@@ -128,9 +139,21 @@ def diagnosed(
     diagnosis = diagnose(run, tables_of(run, wanted.job_steps, refresh=refresh), choice)
     pages = {
         run.folder / "diagnosis.json": text_of(to_json(diagnosis)) + "\n",
-        run.folder / "report.html": html.render(diagnosis),
+        run.folder / "report.html": html.render(diagnosis, tried_in(run)),
     }
     return diagnosis, written(pages)
+
+
+def tried_in(run: Run) -> dict[str, list[str]]:
+    """Rule → what came of its remedies, as ``trials.json`` of the run has it; empty without one."""
+    from traceview.reports.trials.words import by_rule
+    from traceview.trials import from_json
+    from traceview.trials.model import RESULTS
+
+    try:
+        return by_rule(from_json(json.loads((run.folder / RESULTS).read_bytes())))
+    except (OSError, NothingToAnalyse, *NOT_JSON):
+        return {}
 
 
 def _check_raw(run: Run) -> None:

@@ -149,7 +149,7 @@ def try_command(
 
         if own and not words:
             return Plan(tuple(own), "compiled", budget_s)
-        remedies, spare = _wanted(words, found, choice, run.manifest.cwd)
+        remedies, spare = _wanted(words, found, choice, run)
         return Plan((*own, *remedies), "compiled", budget_s, tuple(spare))
 
     click.get_current_context().exit(_carry_out(plan, **options))
@@ -301,7 +301,7 @@ def _carry_out(
         how = How(plan.baseline == "eager" or options.warm, keep_debug)
         made = _tried(plan, found, run, _doors(trials, plan.baseline, console, how))
     console.progress(None)
-    page = _write(run, made)
+    page = _write(run, made, found)
     if as_json:
         click.echo(text_of(to_json(made)))
     else:
@@ -400,16 +400,19 @@ def _doors(trials: Trials, baseline: Baseline, console: Console, how: How) -> tu
 
 
 def _wanted(
-    words: Sequence[str], found: Diagnosis, choice: Choice, cwd: str
+    words: Sequence[str], found: Diagnosis, choice: Choice, run: Run
 ) -> tuple[list[Remedy], list[NotTried]]:
     """The remedies of the findings, or only those that ``words`` name; and what has none."""
     from traceview.collectors.child.settings import parse
+    from traceview.diagnosis.excerpts import source_reader
+    from traceview.parse import load_or_parse
     from traceview.rules.choice import did_you_mean, matching
     from traceview.trials import Remedy, named, offered
     from traceview.trials.remedies import JOINT
 
+    cwd, read = run.manifest.cwd, source_reader(run, load_or_parse(run))
     if not words:
-        return offered(found.findings, cwd)
+        return offered(found.findings, cwd, read=read)
     rules: set[str] = set()
     asked: list[Remedy] = []
     for word in words:
@@ -426,7 +429,7 @@ def _wanted(
                     remedy = f"{near} Settings are written NAME=VALUE, such as mode=max-autotune."
                     raise UsageError(fact, remedy.strip(), slug="only") from error
             asked.append(named(settings))
-    remedies, spare = offered(found.findings, cwd, rules)
+    remedies, spare = offered(found.findings, cwd, rules, read)
     seen = {rule for remedy in remedies for rule in remedy.rules}
     seen |= {rule for row in spare for rule in row.rules}
     silent = [
@@ -438,11 +441,13 @@ def _wanted(
     return [*asked, *remedies], [*spare, *silent]
 
 
-def _write(run: Run, made: Results) -> Path:
-    """Write ``trials.json``, its page, and both as tables; the page's path."""
+def _write(run: Run, made: Results, found: Diagnosis) -> Path:
+    """Write ``trials.json``, its page, both as tables, and the report again; the page's path."""
     from traceview.cli.pipeline import written
     from traceview.contracts import text_of
+    from traceview.reports import html as report
     from traceview.reports.trials import record
+    from traceview.reports.trials.words import by_rule
     from traceview.trials import to_json
     from traceview.trials.model import RESULTS
 
@@ -452,6 +457,7 @@ def _write(run: Run, made: Results) -> Path:
         html: record.html(made),
         run.folder / "trials.md": record.markdown(made),
         run.folder / "trials.csv": record.csv(made),
+        run.folder / "report.html": report.render(found, by_rule(made)),
     }
     if (error := written(files)) is not None:
         raise error

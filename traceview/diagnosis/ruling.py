@@ -141,9 +141,7 @@ def placed(finding: Finding, read: Reader, folder: str) -> Finding:
     if place is None or text is None:
         return finding
     old, new = first[2:], [row[2:] for row in others]
-    # Lines as Python and ``patch`` count them: form feeds end none.
-    *whole, last = text.split("\n")
-    before = [f"{line}\n" for line in whole] + ([last] if last else [])
+    before = _lines(text)
     # Where the old line stands: where the finding is, or else in one line of the file only.
     found = [index for index, line in enumerate(before) if line.strip() == old]
     if place.line - 1 in found:
@@ -158,13 +156,24 @@ def placed(finding: Finding, read: Reader, folder: str) -> Finding:
     added = [f"{indent}{part}\n" for part in new]
     if not line.endswith("\n"):
         added[-1] = added[-1][:-1]
-    after = [*before[:index], *added, *before[index + 1 :]]
-    if syntax_tree(text) and not syntax_tree("".join(after)):
+    after = "".join([*before[:index], *added, *before[index + 1 :]])
+    if syntax_tree(text) and not syntax_tree(after):
         return replace(finding, snippet=None)
 
     path = PurePath(place.file)
     inside = folder and path.is_relative_to(folder)
     name = (path.relative_to(folder) if inside else PurePath(path.name)).as_posix()
-    rows = unified_diff(before, after, name, name, n=_AROUND)
+    return replace(finding, snippet=Snippet("diff", unified(text, after, name)))
+
+
+def unified(before: str, after: str, name: str) -> str:
+    """The unified diff of two texts of one file, without the last end of line."""
+    rows = unified_diff(_lines(before), _lines(after), name, name, n=_AROUND)
     diff = "".join(row if row.endswith("\n") else row + _NO_NEWLINE for row in rows)
-    return replace(finding, snippet=Snippet("diff", diff.rstrip("\n")))
+    return diff.rstrip("\n")
+
+
+def _lines(text: str) -> list[str]:
+    """Each with its end, as Python and ``patch`` count them: form feeds end none."""
+    *whole, last = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([last] if last else [])

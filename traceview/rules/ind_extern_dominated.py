@@ -86,7 +86,10 @@ _ELSE = {
     "aten.bincount": "Counts can be a scatter_add or a sum over a comparison.",
     "aten.histc": "Counts can be a scatter_add of bucketized values.",
 }
-_FAST_PATH_OFF = ("torch.backends.mha._is_fastpath_enabled=False",)
+_REMEDIES = {
+    "fast path": ("torch.backends.mha._is_fastpath_enabled=False",),
+    "complex": ("torch._functorch.config.enable_complex_wrapper=True",),
+}
 #: Why there is no code: in short, what to do, and what to paste.
 _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     "fast path": (
@@ -206,7 +209,7 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
         evidence=tuple(evidence),
         what_to_do=what_to_do,
         snippet=snippet,
-        remedy=_FAST_PATH_OFF if cause == "fast path" else (),
+        remedy=_REMEDIES.get(cause, ()),
         also_at=tuple(dict.fromkeys(place for place in places[1:] if place != places[0]))[:3],
         weighs=True,
     )

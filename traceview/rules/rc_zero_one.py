@@ -55,4 +55,5 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "decides on the size no longer compiles."
             ),
             paste=cause.marks("decorators.mark_unbacked"),
+            remedy=("torch.fx.experimental._config.backed_size_oblivious=True",),
         )

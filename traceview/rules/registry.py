@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from traceview.rules.finding import SEVERITIES, Finding, Severity
 from traceview.rules.needs import unmet
+from traceview.rules.scores import as_scored
 from traceview.tables import Tables
 
 SECTIONS = ("What it finds", "Why it costs", "Evidence", "What to do", "References")
@@ -157,7 +158,7 @@ def run_rules(
     for rule in catalogue() if rules is None else rules:
         lacking = unmet(tables, rule.needs, gpu_only=rule.gpu_only)
         if lacking is None and rule.origin == OWN:
-            findings.extend(rule.check(tables, **rule.settings))
+            findings.extend(map(as_scored, rule.check(tables, **rule.settings)))
         elif lacking is None:
             try:
                 with redirect_stdout(sys.stderr):  # ours may be a JSON document

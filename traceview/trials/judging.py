@@ -33,6 +33,8 @@ _OF_ONE_PROCESS = (
 LEAST_GAIN = 0.01
 #: Processes of each kind without which there is no verdict.
 ENOUGH_TURNS = 3
+#: … and with which so many of the ratios of any two may be left out on each side.
+ENOUGH_FOR_95, MOST_OUT = 5, 2
 #: A trial whose peak is higher by more than this part says so.
 MORE_MEMORY = 0.1
 
@@ -148,16 +150,22 @@ def judged_failed(remedy: Remedy, why: str) -> Trial:
 def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart]) -> Trial | None:
     """The trial of a remedy that ran in processes of its own, in turns with the script as it is.
 
-    So few are no sample: the interval is from the least to the largest ratio of any two of them.
+    So few are no sample: the interval is from the least to the largest ratio of any two of them. Of
+    five and five it is Mann and Whitney's, of 95 %: two on each side are left out.
     """
-    base = [each.step_ms for each in usual if each.step_ms is not None]
-    other = [each.step_ms for each in changed if each.step_ms is not None]
-    error = next((each.error for each in changed if each.error and each.step_ms is None), None)
+    base, other = _timed_alike(usual, changed)
+    error = next((each.error for each in changed if each.error and not each.timed), None)
     pairs = min(len(base), len(other))
     if pairs < ENOUGH_TURNS and not error:
         return None
     ratio = median(base) / median(other) if pairs else None
-    interval = (min(base) / max(other), max(base) / min(other)) if pairs else None
+    # As findings put it, where the script's own step was timed.
+    steps = [each.step_ms for each in usual if each.step_ms is not None] or base
+    before = median(steps) if steps else None
+    after = before / ratio if before is not None and ratio else None
+    ratios = sorted(one / another for one in base for another in other)
+    out = MOST_OUT if pairs >= ENOUGH_FOR_95 else 0
+    interval = (ratios[out], ratios[-1 - out]) if pairs else None
     failed = error is not None or ratio is None or interval is None
     seconds = [each.compile_s for each in changed if each.compile_s is not None]
     return _trial(
@@ -169,13 +177,33 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
         pairs=pairs,
         apart=True,
         clock=next((each.clock for each in changed if each.clock), None),
-        baseline_ms=median(base) if base else None,
-        trial_ms=median(other) if other else None,
-        measured_ms=median(base) - median(other) if pairs else None,
+        baseline_ms=before,
+        trial_ms=after,
+        measured_ms=before - after if before is not None and after is not None else None,
         compile_seconds=seconds[0] if seconds else None,
         **dict.fromkeys(_OF_ONE_PROCESS),
         price=remedy.price,
     )
+
+
+def _timed_alike(
+    usual: Sequence[Apart], changed: Sequence[Apart]
+) -> tuple[list[float], list[float]]:
+    """Milliseconds of both sides' processes, of what is the same on both.
+
+    That is the loop of the script that both went through most often. Where none is known it is a
+    call of the same callable: another one may be called more often or less.
+    """
+    sides = [[each for each in side if each.timed] for side in (usual, changed)]
+    loops = [set(each.loops) for side in sides for each in side]
+    if all(sides) and (common := set.intersection(*loops)):
+        name = max(common, key=lambda name: (sides[0][0].loops[name][1], name))
+        base, other = ([each.loops[name][0] for each in side] for side in sides)
+        return base, other
+    if len({each.anchor for side in sides for each in side}) > 1:
+        return [], []
+    base, other = ([each.step_ms for each in side if each.step_ms] for side in sides)
+    return base, other
 
 
 def _trial(remedy: Remedy, **found: Any) -> Trial:  # noqa: ANN401 (fields of Trial)

@@ -79,6 +79,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     debug: str | None = None
     notes: tuple[str, ...] = ()
 
+    def is_open(self, ratio: float) -> bool:
+        """Whether it is accepted, but may gain less than that, or not, but seems to gain more."""
+        if self.ratio is None or self.interval is None:
+            return False
+        if self.verdict == "accepted":
+            return self.interval[0] < ratio
+        return self.verdict == "no_gain" and self.ratio >= ratio
+
 
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):
     """What to change: ``settings``, the ``code`` that sets them, and a ``patch``.

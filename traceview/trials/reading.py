@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -15,12 +16,13 @@ from msgspec.structs import replace
 from traceview.derive.compiler.first_calls import parts_of
 from traceview.derive.figures import PairedRatio, ratio_of_pairs
 from traceview.derive.pairs import Pair, Stances, paired, per_step_ms
+from traceview.json_errors import NOT_JSON
 from traceview.parse import structured, textlogs
 from traceview.parse.collected import table_of
 from traceview.parse.collected.events import Event, Process, read_processes
 from traceview.parse.damage import Damage
 from traceview.parse.keys import CompileKeys
-from traceview.run import Manifest, PassRecord, Run
+from traceview.run import TICKS, Manifest, PassRecord, Run
 from traceview.torchtext.cudagraphs import partition_reason, run_id
 from traceview.trials.model import Baseline, Cudagraphs
 from traceview.words.names import at_line
@@ -99,17 +101,27 @@ class Died(msgspec.Struct, frozen=True):
 class Apart(msgspec.Struct, frozen=True):
     """What a process measured that ran one way all the time.
 
-    ``step_ms``: the median of its blocks. None: it ended before, ``error`` if by an exception.
+    ``step_ms``: the median of its blocks, which are calls of ``anchor``; None: it ended before,
+    ``error`` if by an exception. ``loops``: (milliseconds of an iteration, how many) by loop of the
+    script.
     """
 
     step_ms: float | None = None
+    anchor: str | None = None
+    loops: dict[str, tuple[float, int]] = {}
     clock: str | None = None
     compile_s: float | None = None
     error: str | None = None
 
+    @property
+    def timed(self) -> bool:
+        """Whether anything of it was."""
+        return self.step_ms is not None or bool(self.loops)
+
 
 def read_apart(raw: Path) -> Apart:
     """The process with the raw folder ``raw``; of several ranks the first one."""
+    loops = _loops(raw / TICKS)
     processes = read_processes(raw, raw.name, Damage())
     main = min(
         (process for process in processes if process.of("first_call") or process.of("error")),
@@ -117,7 +129,8 @@ def read_apart(raw: Path) -> Apart:
         default=None,
     )
     if main is None:
-        return Apart()
+        return Apart(loops=loops)
+    names = {event.get("region_id"): event.get("name") for event in main.of("region")}
     head = {"pass": "trials", "rank": main.rank, "pid": main.pid}
     rows = table_of("blocks", ({**block, **head} for block in main.of("block"))).to_dicts()
     by_anchor: dict[Any, list[dict[str, Any]]] = {}
@@ -131,10 +144,21 @@ def read_apart(raw: Path) -> Apart:
     error = next(iter(main.of("error")), None)
     return Apart(
         step_ms=median(ms for row in longest if (ms := per_step_ms(row))) if longest else None,
+        anchor=names.get(longest[0]["anchor_region_id"]) if longest else None,
+        loops=loops,
         clock=longest[0]["clock"] if longest else None,
         compile_s=sum(compiles) / 1e3 if compiles else None,
         error=f"{error.get('type')}: {error.get('message')}" if error else None,
     )
+
+
+def _loops(file: Path) -> dict[str, tuple[float, int]]:
+    try:
+        data = json.loads(file.read_bytes())
+        rows = {name: (row["ms"], row["count"]) for name, row in data.items()}
+        return msgspec.convert(rows, dict[str, tuple[float, int]])
+    except (OSError, *NOT_JSON, msgspec.ValidationError, AttributeError, KeyError, TypeError):
+        return {}
 
 
 def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:

@@ -1,7 +1,8 @@
 """Which remedies to try, in which order, and the code that sets them.
 
-A finding offers settings, or the diff of one of the user's lines; where several offer the same, it
-is tried once. First comes what a finding expects the most of for what it takes to try.
+A finding offers settings, or the diff of one of the user's lines, and changes that follow from it
+(`traceview.trials.edits`); where several offer the same, it is tried once. First comes what a
+finding expects the most of for what it takes to try.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import ast
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import PurePath
 
 import msgspec
 from msgspec.structs import replace
 
-from traceview.diagnosis.tree import everyone
+from traceview.derive.syntax import ReadSource
 from traceview.rules.finding import Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
+from traceview.trials.edits import edits
 from traceview.trials.model import NotTried
 from traceview.words.names import at_line
 
@@ -30,9 +32,11 @@ AS_IT_IS = "as the script compiles"
 NO_REMEDY = (
     "no remedy can be tried for this finding: its advice is no setting and no change of one line"
 )
-#: Compiling with autotuning takes several times as long as without.
-_SLOW_TO_COMPILE = re.compile(r"mode=max-autotune|max_autotune|coordinate_descent_tuning")
-_AUTOTUNING_COST = 4.0
+#: Compiling with autotuning, or one variant after the other, takes several times as long.
+_SLOW_TO_COMPILE = re.compile(
+    r"mode=max-autotune|max_autotune|coordinate_descent_tuning|recompile_limit|cache_size_limit"
+)
+_SLOW_COST = 4.0
 _HEADER = re.compile(r"^--- [^\n]*\n\+\+\+ [^\n]*\n")
 CUDAGRAPH_MEMORY = (
     "memory: cudagraphs keep their pool, and a call overwrites the results of the one before"
@@ -79,8 +83,8 @@ class Remedy(msgspec.Struct, frozen=True):
     """Something to try: ``settings``, all of them together, or a ``patch`` of one file, or both.
 
     ``rules`` are those whose findings offer it, with what they expect of it in ms per step and, for
-    the start, in seconds; None: no finding gives that figure. ``arguments`` of the script that it
-    is tried with, after its own.
+    the start, in seconds; None: no finding gives that figure. ``costs``: what the patch costs.
+    ``arguments`` of the script that it is tried with, after its own.
     """
 
     name: str
@@ -89,6 +93,7 @@ class Remedy(msgspec.Struct, frozen=True):
     rules: tuple[str, ...] = ()
     predicted_ms: float | None = None
     predicted_s: float | None = None
+    costs: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
 
     @property
@@ -100,7 +105,7 @@ class Remedy(msgspec.Struct, frozen=True):
             for pattern, text in _PRICES.items()
             if re.match(pattern, setting)
         )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys((*found, *self.costs)))
 
     @property
     def outside(self) -> bool:
@@ -111,7 +116,7 @@ class Remedy(msgspec.Struct, frozen=True):
     def weight(self) -> tuple[bool, float, float]:
         """What it is expected to gain over what it costs to try; the least comes first."""
         slow = any(_SLOW_TO_COMPILE.search(setting) for setting in self.settings)
-        cost = _AUTOTUNING_COST if slow else 1.0
+        cost = _SLOW_COST if slow else 1.0
         return (
             self.predicted_ms is None,
             -(self.predicted_ms or 0.0) / cost,
@@ -137,32 +142,35 @@ def named(settings: Iterable[str]) -> Remedy:
 
 
 def offered(
-    findings: Iterable[Finding], cwd: str, rules: Collection[str] | None = None
+    findings: Iterable[Finding],
+    cwd: str,
+    rules: Collection[str] | None = None,
+    read: ReadSource | None = None,
 ) -> tuple[list[Remedy], list[NotTried]]:
     """The remedies of ``findings`` and their symptoms, best first; findings that offer none.
 
-    ``cwd``: paths of diffs are relative to it. ``rules``: only findings of these count.
+    ``cwd``: paths of diffs are relative to it. ``rules``: only findings of these count. ``read``:
+    the user's sources, of which patches are made.
     """
     found: dict[tuple[frozenset[str], str | None], Remedy] = {}
     without: dict[str, NotTried] = {}
-    for finding in everyone(findings):
-        if rules is not None and finding.rule not in rules:
-            continue
-        remedy = _of(finding, cwd)
-        if remedy is None:
-            nothing = Remedy(finding.rule, rules=(finding.rule,)).untried(NO_REMEDY)
-            without.setdefault(finding.rule, nothing)
-            continue
-        key = (frozenset(remedy.settings), remedy.patch)
-        known = found.get(key)
-        if known:  # their costs may overlap: the larger one counts
-            remedy = replace(
-                known,
-                rules=tuple(dict.fromkeys((*known.rules, *remedy.rules))),
-                predicted_ms=_larger(known.predicted_ms, remedy.predicted_ms),
-                predicted_s=_larger(known.predicted_s, remedy.predicted_s),
-            )
-        found[key] = remedy
+    for finding in findings:
+        for owner, remedy in _within(finding, cwd, read or (lambda _: None)):
+            if rules is not None and owner not in rules:
+                continue
+            if remedy is None:
+                without.setdefault(owner, Remedy(owner, rules=(owner,)).untried(NO_REMEDY))
+                continue
+            key = (frozenset(remedy.settings), remedy.patch)
+            known = found.get(key)
+            if known:  # their costs may overlap: the larger one counts
+                remedy = replace(
+                    known,
+                    rules=tuple(dict.fromkeys((*known.rules, *remedy.rules))),
+                    predicted_ms=_larger(known.predicted_ms, remedy.predicted_ms),
+                    predicted_s=_larger(known.predicted_s, remedy.predicted_s),
+                )
+            found[key] = remedy
     tried = {rule for remedy in found.values() for rule in remedy.rules}
     left = [nothing for rule, nothing in without.items() if rule not in tried]
     # Two patches of one line get names of their own, by which their events are known.
@@ -196,27 +204,49 @@ def combinations(arguments: str) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(product(*choices)))
 
 
-def _of(finding: Finding, cwd: str) -> Remedy | None:
-    cost = finding.whole_cost or finding.cost
-    expected = {"predicted_ms": cost.ms_per_step, "predicted_s": cost.seconds}
+def _within(finding: Finding, cwd: str, read: ReadSource) -> Iterator[tuple[str, Remedy | None]]:
+    """Rules and what their findings offer, of one finding and its symptoms; None: nothing.
+
+    What takes a symptom away answers its cause, too.
+    """
+    own, cost = _of(finding, cwd, read), finding.whole_cost or finding.cost
+    below = [pair for each in finding.symptoms for pair in _within(each, cwd, read)]
+    answers: list[Remedy | None] = [*own, *(remedy for _, remedy in below if remedy is not None)]
+    for remedy in answers or [None]:
+        yield (
+            finding.rule,
+            remedy
+            and replace(
+                remedy,
+                rules=(finding.rule,),
+                predicted_ms=cost.ms_per_step,
+                predicted_s=cost.seconds,
+            ),
+        )
+    yield from below
+
+
+def _of(finding: Finding, cwd: str, read: ReadSource) -> list[Remedy]:
     snippet, place = finding.snippet, finding.location
+    found = []
+    if place and NOTEBOOK_CELL.fullmatch(place.file):  # a cell is no file that a patch fits
+        place = None
     if finding.remedy:
-        remedy = named(finding.remedy)
-    elif (
-        snippet
-        and snippet.language == "diff"
-        and snippet.text.startswith("--- ")
-        and place
-        and not NOTEBOOK_CELL.fullmatch(place.file)  # a cell is no file that a patch fits
-    ):
+        found.append(named(finding.remedy))
+    elif snippet and snippet.language == "diff" and snippet.text.startswith("--- ") and place:
         # A diff names a file outside of the folder by its last part only.
         text, file = snippet.text, PurePath(place.file)
         if not (cwd and file.is_relative_to(cwd)):
             text = _HEADER.sub(lambda _: f"--- {file}\n+++ {file}\n", text)
-        remedy = Remedy(f"patch {at_line(file.name, place.line)}", patch=f"{text}\n")
-    else:
-        return None
-    return replace(remedy, rules=(finding.rule,), **expected)
+        found.append(Remedy(f"patch {at_line(file.name, place.line)}", patch=f"{text}\n"))
+    return found + [
+        Remedy(
+            f"patch {at_line(PurePath(edit.file).name, edit.line)}",
+            patch=f"{edit.patch}\n",
+            costs=edit.price,
+        )
+        for edit in edits(finding, read, cwd)
+    ]
 
 
 def _larger(one: float | None, other: float | None) -> float | None:

@@ -38,7 +38,13 @@ LEAST_BLOCKS_S, MOST_BLOCKS_S = 1.0, 5.0
 LEAST_SHARE_S, LEAST_TRIAL_S = 30.0, 20.0
 #: Processes of each kind where a remedy can't be switched while the script runs.
 TURNS = 3
+#: … and where three do not settle whether it gains: by so little that chance may be behind it (one
+#: of 20 remedies without effect), or by so much that one slow process may hide it.
+MORE_TURNS, LITTLE = 5, 1.05
+#: Part of the time that is left for trials in one process, where some may need their own.
+_INSIDE = 0.6
 _ENDED = "the script ended before enough blocks of it were measured"
+_UNLIKE = "what is called in a step differs with it, and no loop of the script is the same"
 #: Settings of which only one can be in force.
 _ONE_OF = {"inference_mode": "no_grad", "guards": "options.guard_filter_fn"}
 
@@ -149,7 +155,10 @@ class _Rounds:
 
     def run(self, remedies: Sequence[Remedy], share_s: float | None = None) -> None:
         """Ask for ``remedies`` until each has a verdict or no further process can help."""
-        pending = list(remedies)
+        # Where nothing is compiled there is no call to switch anything for.
+        nothing = [r for r in remedies if r.outside and set(r.rules) == {"cap-nothing-compiled"}]
+        self._outside += nothing
+        pending = [remedy for remedy in remedies if remedy not in nothing]
         why: dict[str, str] = {}
         until = self._deadline if share_s is None else min(self._deadline, self._clock() + share_s)
         while pending:
@@ -157,6 +166,8 @@ class _Rounds:
             if left < LEAST_S:
                 why = {remedy.name: self._spent for remedy in pending}
                 break
+            if any(remedy.outside for remedy in pending):
+                left *= _INSIDE  # the rest is for those that can't be switched in one process
             process = self._ask(pending, left)
             found = read_trials(process.raw, self._plan.baseline)
             waiting = []
@@ -165,8 +176,8 @@ class _Rounds:
                 if measured is None or measured.ended.state == "unfinished":
                     waiting.append(remedy)
                     why[remedy.name] = (measured and measured.ended.why) or _ENDED
-                elif remedy.outside and measured.ended.state == "not_applicable":
-                    self._outside.append(remedy)
+                elif remedy.outside and measured.ended.state in ("not_applicable", "failed"):
+                    self._outside.append(remedy)  # an edit may hold only where all runs with it
                 elif trial := self._judged(remedy, measured):
                     self.trials.append(trial)
                 else:
@@ -229,7 +240,10 @@ class _Rounds:
         usual: list[Apart] = []
         for remedy in self._outside:
             changed: list[Apart] = []
-            for turn in range(TURNS):
+            for turn in range(MORE_TURNS):
+                trial = judged_apart(remedy, usual, changed) if turn >= TURNS else None
+                if turn >= TURNS and not (trial and trial.is_open(LITTLE)):
+                    break
                 if len(usual) <= turn and not self._once(None, usual):
                     break
                 if not self._once(remedy, changed):
@@ -240,7 +254,8 @@ class _Rounds:
                 why = "interrupted" if self.interrupted else self._spent
                 self.not_tried.append(remedy.untried(why))
             else:
-                self.not_tried.append(remedy.untried(_ENDED))
+                known = usual and changed and all(each.timed for each in (*usual, *changed))
+                self.not_tried.append(remedy.untried(_UNLIKE if known else _ENDED))
 
     def _once(self, remedy: Remedy | None, found: list[Apart]) -> bool:
         """Add one process's figures to ``found``; whether another one can follow."""
@@ -250,7 +265,7 @@ class _Rounds:
         self.interrupted = process.ending == "interrupted"
         apart = read_apart(process.raw)
         found.append(apart)
-        return apart.step_ms is not None
+        return apart.timed
 
 
 def _joined(good: Sequence[Trial]) -> Remedy | None:

@@ -1,0 +1,141 @@
+"""How fast the script's own loops go: what two versions of a script have in common.
+
+What counts as a step may change with a patch, as it is a compiled callable's call. The loops of the
+main program stay. A call at the begin of each iteration counts; after some seconds in which nothing
+was compiled, the milliseconds of an iteration are written, and the script ends.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+NAME = "__traceview_tick__"
+_LOOK_EVERY_S = 0.1
+#: Where something is compiled again and again, the second half of so many times the seconds counts.
+_MOST = 6
+#: Part of the seconds that is enough where the process ends before.
+_LEAST = 0.2
+_FEWEST = 3
+Loop = ast.For | ast.While
+
+
+class Ticks:
+    """The loops of one process."""
+
+    def __init__(self, file: Path, seconds: float) -> None:
+        self._file, self._seconds = file, seconds
+        self._loops: list[str] = []
+        self._counts: list[int] = []
+        self._next = self._first = 0.0
+        self._compiles = -1
+        self._seen: list[tuple[float, list[int]]] = []
+        self._rest = 0
+
+    def put_into(self, tree: ast.Module) -> None:
+        """Let the loops of the module, and of functions that it calls itself, count.
+
+        Others may be compiled. Lines stay as they are.
+        """
+        called = {
+            node.func.id
+            for each in tree.body
+            if not isinstance(each, (ast.FunctionDef, ast.ClassDef))
+            for node in ast.walk(each)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        plain = [
+            each
+            for each in tree.body
+            if not isinstance(each, (ast.FunctionDef, ast.ClassDef))
+            or (
+                (isinstance(each, ast.FunctionDef) and each.name in called)
+                and not each.decorator_list
+            )
+        ]
+        seen: Counter[str] = Counter()
+        for loop in _loops(plain):
+            text = (
+                f"while {ast.unparse(loop.test)}"
+                if isinstance(loop, ast.While)
+                else (f"for {ast.unparse(loop.target)} in {ast.unparse(loop.iter)}")
+            )
+            seen[text] += 1
+            tick = ast.parse(f"{NAME}({len(self._loops)})").body[0]
+            for node in ast.walk(tick):
+                ast.copy_location(node, loop.body[0])
+            loop.body.insert(0, tick)
+            self._loops.append(f"{text} {seen[text]}")
+            self._counts.append(0)
+
+    def __call__(self, loop: int) -> None:
+        """An iteration begins. May raise SystemExit(0): enough is known."""
+        self._counts[loop] += 1
+        now = time.perf_counter()
+        if now >= self._next:
+            self._look()
+
+    def _look(self) -> None:
+        _wait_for_device()
+        now = time.perf_counter()
+        self._next = now + _LOOK_EVERY_S
+        self._first = self._first or now
+        self._seen.append((now, list(self._counts)))
+        if (compiles := _compiles()) != self._compiles:
+            self._compiles, self._rest = compiles, len(self._seen) - 1
+        since = self._seen[self._rest]
+        most = self._first + _MOST * self._seconds
+        if now > most:  # it is never at rest
+            half = (self._first + now) / 2
+            since = next(each for each in self._seen if each[0] >= half)
+        if (now - since[0] >= self._seconds or now > most) and self._write(since, now):
+            raise SystemExit(0)
+
+    def close(self) -> None:
+        """What is known at the process's end, if something else ended it."""
+        if self._seen and not self._file.exists():
+            since = self._seen[self._rest]
+            now, counts = self._seen[-1]
+            self._counts = counts
+            if now - since[0] >= _LEAST * self._seconds:
+                self._write(since, now)
+
+    def _write(self, since: tuple[float, list[int]], now: float) -> bool:
+        counts = [after - before for before, after in zip(since[1], self._counts, strict=True)]
+        found = {
+            name: {"ms": 1e3 * (now - since[0]) / count, "count": count}
+            for name, count in zip(self._loops, counts, strict=True)
+            if count >= _FEWEST
+        }
+        if found:
+            self._file.write_text(json.dumps(found), encoding="utf-8")
+        return bool(found)
+
+
+def _loops(nodes: list[ast.stmt]) -> Iterator[Loop]:
+    """Loops in them, not in functions or classes within."""
+    for node in nodes:
+        if isinstance(node, (ast.For, ast.While)):
+            yield node
+        for name in ("body", "orelse", "finalbody"):
+            inner = getattr(node, name, [])
+            yield from _loops(
+                [each for each in inner if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
+            )
+
+
+def _compiles() -> int:
+    """The number of frames and graphs that Dynamo has handled."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None) or {}
+    return sum(sum(counters[name].values()) for name in ("frames", "stats") if name in counters)
+
+
+def _wait_for_device() -> None:
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        cuda.synchronize()

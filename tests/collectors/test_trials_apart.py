@@ -1,0 +1,67 @@
+"""A process of its own for a patch, of a script whose compiled module is never called."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from cli_runs import diagnose
+
+from traceview.collectors import CollectOptions
+from traceview.collectors.trials import Asked, Trials
+from traceview.run import Run
+from traceview.trials.reading import read_apart
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch"),
+]
+
+SCRIPT = """
+import sys
+import time
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        time.sleep(0.002)
+        return x + 1
+
+    def generate(self, x):
+        return self.forward(x)
+
+def main(steps):
+    net = torch.compile(Net(), backend="eager")
+    for step in range(steps):
+        net.generate(torch.zeros(2))
+    print("went on to the end")
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+"""
+PATCH = (
+    "--- train.py\n+++ train.py\n@@ -8 +8 @@\n-        time.sleep(0.002)\n"
+    "+        time.sleep(0.02)\n"
+)
+
+
+def test_its_loop_is_timed_with_a_patch_and_without(tmp_path, monkeypatch):
+    done = diagnose(tmp_path, SCRIPT, arguments=("20",))
+    assert done.returncode == 0
+    run = Run.open(tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+    options = CollectOptions("script", str(tmp_path / "train.py"), ("100000",))
+    console = SimpleNamespace(say=lambda _: None, progress=lambda _: None)
+    found = []
+    with Trials(options, run, console) as trials:
+        for asked in (None, Asked("patch train.py:8", patch=PATCH)):
+            raw, ending = trials.carry_out_apart(asked, seconds=1.0, timeout_s=90.0)
+            assert (ending.kind, ending.code) == ("exit", 0)
+            assert "to the end" not in (raw / "stdout.txt").read_text()
+            found.append(read_apart(raw))
+    usual, changed = (each.loops["for step in range(steps) 1"][0] for each in found)
+    assert 2 <= usual < 20 <= changed
+    assert [each.step_ms for each in found] == [None, None]
+    assert (Path(tmp_path) / "train.py").read_text() == SCRIPT
+    assert json.loads((raw / "ticks.json").read_text())

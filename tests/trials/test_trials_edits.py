@@ -1,0 +1,747 @@
+"""Changes that are written from the user's source: each pattern, and what is nearly one."""
+
+import ast
+from textwrap import dedent
+
+import pytest
+from test_trials_remedies import finding
+
+from traceview.collectors.child.patches import applied
+from traceview.rules.finding import Location
+from traceview.trials import offered
+from traceview.trials.edits import PATTERNS, edits
+
+HEAD = "import functools\nimport torch\n"
+
+
+def written(rule, text, line):
+    """Texts of the file with each change that follows from a finding at the line that says so."""
+    text = HEAD + dedent(text)
+    number = next(n for n, each in enumerate(text.split("\n"), 1) if line in each)
+    found = finding(rule)
+    place = Location("/home/me/train.py", number)
+    made = edits(
+        type(found)(
+            **{f: getattr(found, f) for f in found.__struct_fields__} | {"location": place}
+        ),
+        lambda file: text if file == place.file else None,
+        "/home/me",
+    )
+    return [applied(text, each.patch + "\n").removeprefix(HEAD) for each in made]
+
+
+CHANGED = {
+    "branches that set one name": (
+        "gb-data-dependent",
+        "if h.mean()",
+        """
+        def forward(h):
+            if h.mean() > 0:  # towards the middle
+                h = damp(h)
+            else:
+                h = amplify(h)
+            return h
+        """,
+        """
+        def forward(h):
+            h = torch.where(h.mean() > 0, damp(h), amplify(h))
+            return h
+        """,
+    ),
+    "a branch that may change names": (
+        "gb-data-dependent",
+        "if size",
+        """
+        def forward(size, a, b):
+            if size > 1.0:
+                a = a / size
+                b -= 1 - size
+            return a, b
+        """,
+        """
+        def forward(size, a, b):
+            taken = size > 1.0
+            a = torch.where(taken, a / size, a)
+            b = torch.where(taken, b - (1 - size), b)
+            return a, b
+        """,
+    ),
+    "a test that ends a loop": (
+        "gb-frame-skipped",
+        "if step",
+        """
+        def solve(x):
+            for _ in range(9):
+                step = f(x)
+                x = x - step
+                if step.abs().max() < 1e-5:
+                    break
+            return x
+        """,
+        """
+        def solve(x):
+            for _ in range(9):
+                step = f(x)
+                x = x - step
+            return x
+        """,
+    ),
+    "messages": (
+        "gb-side-effect-io",
+        "enter",
+        """
+        def forward(x):
+            log.debug("enter %s", x.shape)
+            x = x + 1
+            print("done")
+            return x
+        """,
+        """
+        def forward(x):
+            if not torch.compiler.is_compiling():
+                log.debug("enter %s", x.shape)
+            x = x + 1
+            if not torch.compiler.is_compiling():
+                print("done")
+            return x
+        """,
+    ),
+    "a function that is disabled": (
+        "gb-disabled-hot",
+        "attend(x))",
+        """
+        @torch.compiler.disable(recursive=True)
+        @other
+        def attend(x):
+            return x
+
+        def forward(x):
+            return torch.tanh(attend(x))
+        """,
+        """
+        @other
+        def attend(x):
+            return x
+
+        def forward(x):
+            return torch.tanh(attend(x))
+        """,
+    ),
+    "a whole step": (
+        "gb-optimizer-or-backward",
+        "loss.backward",
+        """
+        @torch.compile(dynamic=False)
+        def step(x, y):
+            optimizer.zero_grad()
+            guess = model(x)
+            loss = mse(guess, y)
+            loss.backward()
+            optimizer.step()
+            return loss, guess
+        """,
+        """
+        @torch.compile(dynamic=False)
+        def _step_compiled(x, y):
+            guess = model(x)
+            loss = mse(guess, y)
+            return guess, loss
+
+
+        def step(x, y):
+            optimizer.zero_grad()
+            guess, loss = _step_compiled(x, y)
+            loss.backward()
+            optimizer.step()
+            return loss, guess
+        """,
+    ),
+    "an index that is a tensor": (
+        "gb-frame-skipped",
+        "alpha[t]",
+        """
+        def update(self, x, t):
+            return x * self.alpha[t]
+        """,
+        """
+        def update(self, x, t):
+            return x * self.alpha.index_select(0, t.reshape(1)).squeeze(0)
+        """,
+    ),
+    "a value that is looked up": (
+        "rc-python-constant",
+        "UNITS[unit]",
+        """
+        UNITS = {"m": 1.0}
+
+        @torch.compile
+        def metres(values, unit):
+            \"\"\"In metres.\"\"\"
+            x = values * UNITS[unit]
+            return x + UNITS[unit]
+        """,
+        """
+        UNITS = {"m": 1.0}
+
+        def metres(values, unit):
+            return _metres_compiled(values, UNITS[unit])
+
+
+        @torch.compile
+        def _metres_compiled(values, given):
+            \"\"\"In metres.\"\"\"
+            x = values * given
+            return x + given
+        """,
+    ),
+    "a call that breaks a module's graph": (
+        "gb-unsupported-call",
+        "zlib.crc32",
+        """
+        def phase(name):
+            return zlib.crc32(name) / 9
+
+        class Net(torch.nn.Module):
+            def forward(self, x, name):
+                return x + phase(name)
+
+        net = torch.compile(Net())
+        """,
+        """
+        def phase(name):
+            return zlib.crc32(name) / 9
+
+        class Net(torch.nn.Module):
+            @torch.compiler.disable(recursive=False)
+            def forward(self, x, name):
+                return self._forward_compiled(x, phase(name))
+
+            def _forward_compiled(self, x, given):
+                return x + given
+
+        net = torch.compile(Net())
+        """,
+    ),
+    "a class for each call": (
+        "rc-object-identity",
+        "step(x, make(0.5))",
+        """
+        def make(scale):
+            class Scale:
+                by = scale
+
+            return Scale()
+
+        step(x, make(0.5))
+        """,
+        """
+        @functools.cache
+        def make(scale):
+            class Scale:
+                by = scale
+
+            return Scale()
+
+        step(x, make(0.5))
+        """,
+    ),
+    "a list of the object that grows": (
+        "rc-container-length",
+        "alive.append",
+        """
+        class Life:
+            def step(self, x):
+                self.alive.append(x.mean())
+                return x
+        """,
+        """
+        @torch.compiler.disable
+        def _append_alive(owner, value):
+            owner.alive.append(value)
+
+
+        class Life:
+            def step(self, x):
+                _append_alive(self, x.mean())
+                return x
+        """,
+    ),
+    "a learning rate": (
+        "rc-python-constant",
+        "update()",
+        """
+        optimizer = torch.optim.SGD(weights, lr=0.02, momentum=0.9)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5)
+        update = torch.compile(optimizer.step)
+        update()
+        """,
+        """
+        optimizer = torch.optim.SGD(weights, lr=torch.tensor(0.02), momentum=0.9)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5)
+        update = torch.compile(optimizer.step)
+        update()
+        """,
+    ),
+    "an operator without a fake": (
+        "cap-customop-no-fake",
+        "def rank",
+        """
+        @torch.library.custom_op("tools::rank", mutates_args=())
+        def rank(x: torch.Tensor) -> torch.Tensor:
+            return x.argsort().to(x.dtype)
+        """,
+        """
+        @torch.library.custom_op("tools::rank", mutates_args=())
+        def rank(x: torch.Tensor) -> torch.Tensor:
+            return x.argsort().to(x.dtype)
+
+
+        @rank.register_fake
+        def _(x):
+            return torch.empty_like(x)
+        """,
+    ),
+    "a slow kernel of one function of torch": (
+        "ind-slower-fusion",
+        "grid_sample",
+        """
+        import torch.nn.functional as F
+
+        def forward(x, grid):
+            return F.grid_sample(x, grid)
+        """,
+        """
+        import torch.nn.functional as F
+
+        _eager_grid_sample = torch.compiler.disable(F.grid_sample)
+
+
+        def forward(x, grid):
+            return _eager_grid_sample(x, grid)
+        """,
+    ),
+    "a variable that switches compiling off": (
+        "cap-nothing-compiled",
+        "compiled =",
+        """
+        import os
+        os.environ["TORCH_COMPILE_DISABLE"] = os.environ.get("SAFE", "1")
+        compiled = torch.compile(f)
+        """,
+        """
+        import os
+        os.environ["TORCH_COMPILE_DISABLE"] = "0"
+        compiled = torch.compile(f)
+        """,
+    ),
+    "a stance that stays": (
+        "cap-nothing-compiled",
+        "compiled =",
+        """
+        compiled = torch.compile(f)
+
+        def plain():
+            torch.compiler.set_stance("force_eager")
+            yield compiled
+        """,
+        """
+        compiled = torch.compile(f)
+
+        def plain():
+            with torch.compiler.set_stance("force_eager"):
+                yield compiled
+        """,
+    ),
+    "a generator": (
+        "cap-nothing-compiled",
+        "torch.compile",
+        """
+        @torch.compile
+        def windows(x, size, times=3):
+            for start in range(0, 99, size):
+                piece = x[start : start + size]
+                for _ in range(times):
+                    piece = piece.sin()
+                yield piece * 2
+        """,
+        """
+        @torch.compile
+        def _windows_compiled(times, piece):
+            for _ in range(times):
+                piece = piece.sin()
+            return piece * 2
+
+
+        def windows(x, size, times=3):
+            for start in range(0, 99, size):
+                piece = x[start : start + size]
+                yield _windows_compiled(times, piece)
+        """,
+    ),
+    "a mode around the steps": (
+        "cap-nothing-compiled",
+        "net =",
+        """
+        net = torch.compile(f)
+        with FlopCounterMode():
+            for x in batches:
+                net(x)
+        """,
+        """
+        net = torch.compile(f)
+        for x in batches:
+            net(x)
+        """,
+    ),
+    "a reset": (
+        "ct-repeated-same-compile",
+        "reset",
+        """
+        def between():
+            gc.collect()
+            torch._dynamo.reset()
+        """,
+        """
+        def between():
+            gc.collect()
+        """,
+    ),
+    "a reset alone": (
+        "ct-repeated-same-compile",
+        "reset",
+        """
+        def between():
+            torch.compiler.reset()
+        """,
+        """
+        def between():
+            pass
+        """,
+    ),
+    "a lookup in a function that is compiled elsewhere": (
+        "rc-python-constant",
+        "KINDS[kind]",
+        """
+        KINDS = {"sin": torch.sin}
+
+        def mix(x, kind):
+            return KINDS[kind](x) + x
+
+        mixed = torch.compile(mix, dynamic=False)
+        """,
+        """
+        KINDS = {"sin": torch.sin}
+
+        def mix(x, kind):
+            return _mix_compiled(x, KINDS[kind](x))
+
+
+        @torch.compile(dynamic=False)
+        def _mix_compiled(x, given):
+            return given + x
+
+        mixed = mix
+        """,
+    ),
+    "a function with a cache": (
+        "cap-cached-function",
+        "kernel(9)",
+        """
+        from functools import lru_cache
+
+        @lru_cache(maxsize=8)
+        def kernel(size):
+            return torch.ones(size)
+
+        def smooth(x):
+            return x @ kernel(9)
+        """,
+        """
+        from functools import lru_cache
+
+        @torch.compiler.disable
+        @lru_cache(maxsize=8)
+        def kernel(size):
+            return torch.ones(size)
+
+        def smooth(x):
+            return x @ kernel(9)
+        """,
+    ),
+    "a view of a state that changes": (
+        "ap-not-in-model",
+        "for i in",
+        """
+        class Maze:
+            def __init__(self, size):
+                self.size, self.at = size, 0
+
+            def view(self):
+                row = []
+                for i in range(self.size):
+                    row.append(abs(i - self.at))
+                return torch.tensor(row)
+
+            def move(self, by):
+                self.at += by
+        """,
+        """
+        class Maze:
+            def __init__(self, size):
+                self.size, self.at = size, 0
+
+            def view(self):
+                return self._view_of(self.at)
+
+            @functools.lru_cache(maxsize=None)
+            def _view_of(self, at):
+                row = []
+                for i in range(self.size):
+                    row.append(abs(i - at))
+                return torch.tensor(row)
+
+            def move(self, by):
+                self.at += by
+        """,
+    ),
+    "text that is decoded": (
+        "ap-not-in-model",
+        "json.loads",
+        """
+        import json
+
+        def rows(lines):
+            for line in lines:
+                row = json.loads(line)
+                yield [row[key] for key in sorted(row)]
+        """,
+        """
+        import json
+
+        _loads = functools.cache(json.loads)
+
+
+        def rows(lines):
+            for line in lines:
+                row = _loads(line)
+                yield [row[key] for key in sorted(row)]
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_a_pattern_is_changed_and_nothing_else(case):
+    rule, line, before, after = CHANGED[case]
+    made, *others = written(rule, before, line)
+    assert made == dedent(after)
+    assert others == []
+    ast.parse(made)
+
+
+def test_a_module_whose_other_method_is_called_has_two_ways():
+    text = """
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x
+
+        def generate(self, x):
+            return self.forward(x)
+
+    net = torch.compile(Net(), dynamic=True)
+    net.generate(1)
+    """
+    first, second = written("cap-nothing-compiled", text, "net = torch")
+    assert "net = Net()\nnet.generate = torch.compile(net.generate, dynamic=True)\n" in first
+    assert "net = Net()\nnet.forward = torch.compile(net.forward, dynamic=True)\n" in second
+
+
+NEARLY = {
+    "a branch with an effect": (
+        "gb-data-dependent",
+        "if x",
+        """
+        def forward(x):
+            if x.sum() > 0:
+                x = x + 1
+                print(x)
+            return x
+        """,
+    ),
+    "a name that one branch alone sets": (
+        "gb-data-dependent",
+        "if x",
+        """
+        def forward(x):
+            if x.sum() > 0:
+                y = x + 1
+            return x
+        """,
+    ),
+    "a test of Python's": (
+        "gb-data-dependent",
+        "if x",
+        """
+        def forward(x, y):
+            if x is None or y:
+                y = 1
+            return y
+        """,
+    ),
+    "a loop without an end": (
+        "gb-data-dependent",
+        "if x",
+        """
+        def forward(x):
+            while True:
+                x = x / 2
+                if x.max() < 1:
+                    break
+            return x
+        """,
+    ),
+    "a text of several lines": (
+        "gb-side-effect-io",
+        "print",
+        '''
+        def forward(x):
+            print("""one
+            two""")
+            return x
+        ''',
+    ),
+    "a function that is not compiled": (
+        "rc-python-constant",
+        "UNITS[unit]",
+        """
+        UNITS = {"m": 1.0}
+
+        def metres(values, unit):
+            return values * UNITS[unit]
+        """,
+    ),
+    "a function that is compiled as the user says": (
+        "rc-python-constant",
+        "KINDS[kind]",
+        """
+        KINDS = {"sin": torch.sin}
+
+        def mix(x, kind):
+            return KINDS[kind](x) + x
+
+        def build(mode):
+            return torch.compile(mix, mode=mode)
+        """,
+    ),
+    "a list that is handed in": (
+        "rc-container-length",
+        "history.append",
+        """
+        history = []
+
+        def step(x, history):
+            history.append(x)
+        """,
+    ),
+    "a method that draws": (
+        "ap-not-in-model",
+        "torch.randn",
+        """
+        class Data:
+            def row(self, i):
+                return torch.randn(i)
+        """,
+    ),
+    "a method that reads what grows": (
+        "ap-not-in-model",
+        "sum(self.rows",
+        """
+        class Data:
+            def total(self, i):
+                return sum(self.rows[:i])
+
+            def add(self, row):
+                self.rows.append(row)
+        """,
+    ),
+    "decoded text that is changed": (
+        "ap-not-in-model",
+        "json.loads",
+        """
+        import json
+
+        def rows(lines):
+            for line in lines:
+                row = json.loads(line)
+                row["seen"] = True
+                yield row
+        """,
+    ),
+    "a rate that nothing changes": (
+        "rc-python-constant",
+        "update()",
+        """
+        optimizer = torch.optim.SGD(weights, lr=0.02)
+        update = torch.compile(optimizer.step)
+        update()
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NEARLY)
+def test_what_is_nearly_a_pattern_is_left_alone(case):
+    rule, line, text = NEARLY[case]
+    assert written(rule, text, line) == []
+
+
+def test_a_file_that_is_no_python_or_has_other_ends_of_lines_is_left_alone():
+    text = "def f(x):\n    if x.sum() > 0:\n        x = x + 1\n    return x\n"
+    place = finding("gb-data-dependent").location
+    for other in (f"import torch\n{text}  )", f"import torch\n{text}".replace("\n", "\r\n")):
+        found = finding("gb-data-dependent")
+        assert edits(found, lambda _, other=other: other, "/home/me") == []
+    assert place.line == 7
+
+
+def test_every_pattern_is_for_a_rule_that_there_is():
+    from traceview.rules.choice import choose
+
+    assert PATTERNS.keys() <= {rule.name for rule in choose().rules}
+
+
+def test_a_remedy_of_a_symptom_counts_for_its_cause():
+    symptom = finding("rc-limit-hit", "torch._dynamo.config.recompile_limit=64", ms=5.0)
+    (remedy,), spare = offered([finding("rc-tensor-meta", s=9.0, symptoms=(symptom,))], "/home/me")
+    assert remedy.rules == ("rc-tensor-meta", "rc-limit-hit")
+    assert spare == []
+    cause = finding("rc-dynamic-false", "dynamic=None", s=9.0, symptoms=(symptom,))
+    found = {one.name: one.rules for one in offered([cause], "/home/me")[0]}
+    assert found == {
+        "torch._dynamo.config.recompile_limit=64": ("rc-dynamic-false", "rc-limit-hit"),
+        "dynamic=None": ("rc-dynamic-false",),
+    }
+
+
+def test_a_patch_has_a_price():
+    body = "    x = x + 1\n    if x.sum() > 0:\n        x = x + 1\n    return x\n"
+    text = f"{HEAD}\n\ndef f(x):\n{body}"
+    (remedy,), _ = offered([finding("gb-data-dependent")], "/home/me", read=lambda _: text)
+    assert (remedy.name, remedy.price) == ("patch train.py:7", ("both sides are computed",))
+    assert remedy.patch.startswith("--- train.py\n+++ train.py\n@@ -6,")
+
+
+def test_what_a_change_needs_is_imported():
+    text = """
+    def make(by):
+        def scale(x):
+            return x * by
+
+        return scale
+
+    step(make(2))
+    """
+    found = finding("rc-backend-mismatch")
+    (made,) = edits(found, lambda _: dedent(text), "/home/me")
+    assert "+import functools\n" in made.patch
+    assert "+@functools.cache\n def make(by):" in made.patch

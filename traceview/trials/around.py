@@ -1,0 +1,303 @@
+"""Changes around compiled code: what keeps it from being compiled, or leaves it waiting."""
+
+from __future__ import annotations
+
+import ast
+
+from traceview.derive.syntax import covers
+from traceview.trials.source import (
+    STEP,
+    Changes,
+    Function,
+    Source,
+    called,
+    dotted,
+    loaded,
+    stored,
+)
+
+_RESETS = ("torch._dynamo.reset", "torch.compiler.reset")
+_CACHES = ("lru_cache", "cache", "functools.lru_cache", "functools.cache")
+_SWITCHES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
+#: Calls that only work out a result, of builtins and of values.
+_PURE = frozenset(
+    [
+        *("abs", "all", "any", "bool", "chr", "dict", "divmod", "enumerate", "float", "int"),
+        *("isinstance", "len", "list", "map", "max", "min", "ord", "range", "reversed", "round"),
+        *("set", "sorted", "str", "sum", "tuple", "zip"),
+    ]
+)
+_PURE_METHODS = frozenset(
+    [
+        *("count", "decode", "encode", "endswith", "float", "get", "index", "items", "join"),
+        *("keys", "long", "lower", "lstrip", "replace", "rstrip", "split", "startswith", "strip"),
+        *("upper", "values"),
+    ]
+)
+_DRAWS = frozenset(["bernoulli", "multinomial", "normal", "rand", "randint", "randn", "randperm"])
+_GROWS = frozenset(
+    [
+        *("add", "append", "clear", "discard", "extend", "insert", "pop", "popleft", "remove"),
+        "update",
+    ]
+)
+
+
+# -- nothing is compiled, or again and again -------------------------------------------------------
+
+
+def switched_on(source: Source, _line: int) -> Changes:
+    """``os.environ["TORCH_COMPILE_DISABLE"] = …`` → ``"0"``."""
+    for node in source.all(ast.Assign):
+        target = node.targets[0]
+        if (
+            isinstance(target, ast.Subscript)
+            and dotted(target.value) == "os.environ"
+            and isinstance(target.slice, ast.Constant)
+            and target.slice.value in _SWITCHES
+        ):
+            yield [(*source.span(node.value), '"0"')]
+
+
+def stance_for_a_while(source: Source, _line: int) -> Changes:
+    """``torch.compiler.set_stance("force_eager")`` holds for the rest of its block only."""
+    for node in source.all(ast.Expr):
+        if called(node.value) != "torch.compiler.set_stance":
+            continue
+        above = source.parents[node]
+        blocks = (getattr(above, name, []) for name in ("body", "orelse"))
+        block = next((own for own in blocks if node in own), [])
+        rest = block[block.index(node) + 1 :] if node in block else []
+        if "force_eager" in source.of(node) and rest and source.alone(rest):
+            pad = source.indent(node)
+            yield [
+                (*source.span(node), f"with {source.of(node.value)}:"),
+                (*source.lines(rest), source.text(rest, pad + STEP)),
+            ]
+
+
+def method_compiled(source: Source, _line: int) -> Changes:
+    """``model = torch.compile(model)``, of which another method is called: compile that."""
+    methods = {
+        function.name: function for function in source.all(Function) if source.class_of(function)
+    }
+    for call in source.compile_calls():
+        node = source.parents[call]
+        target = dotted(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        if not (isinstance(node, ast.Assign) and target and call.args and source.alone([node])):
+            continue
+        used = [
+            each.func.attr
+            for each in source.all(ast.Call)
+            if isinstance(each.func, ast.Attribute)
+            and dotted(each.func.value) == target
+            and each.func.attr in methods
+        ]
+        rest = "".join(f", {source.of(each)}" for each in call.keywords)
+        for method in dict.fromkeys(used):
+            inner = {called(each) for each in ast.walk(methods[method])}
+            names = ["forward"] if inner & {"self.forward", "self"} else []
+            for name in (method, *names):
+                first = f"{target} = {source.of(call.args[0])}\n" if source.of(
+                    call.args[0]) != target else ""  # fmt: skip
+                pad = source.indent(node)
+                text = f"{target}.{name} = torch.compile({target}.{name}{rest})\n"
+                yield [(*source.lines([node]), (f"{pad}{first}" if first else "") + pad + text)]
+
+
+def piece_of_generator(source: Source, _line: int) -> Changes:
+    """What a compiled generator works out between two yields becomes what is compiled."""
+    for function in source.all(Function):
+        yields = [
+            each for each in ast.walk(function) if isinstance(each, ast.Yield | ast.YieldFrom)
+        ]
+        if len(yields) != 1 or not source.compiling(function):
+            continue
+        last = source.parents[yields[0]]
+        loop = source.parents[last]
+        if not isinstance(last, ast.Expr):
+            continue
+        value = yields[0].value
+        if not (isinstance(loop, ast.For) and loop in function.body and loop.body[-1] is last):
+            continue
+        body, target = loop.body[:-1], stored([loop.target])
+        while body and loaded(body[:1]) & target:  # what follows the loop's variable stays in it
+            body = body[1:]
+        if value is None or not body or loaded(body) & target:
+            continue
+        made = source.outlined(function, body, source.of(value), "yield {}")
+        if made:
+            yield [*made, (*source.lines([last]), "")]
+
+
+def without_reset(source: Source, _line: int) -> Changes:
+    """Compiled code is kept: ``torch._dynamo.reset()`` goes."""
+    found = [
+        node
+        for node in source.all(ast.Expr)
+        if called(node.value) in _RESETS and source.owner(node)
+    ]
+    changes = []
+    for node in found:
+        others = len(getattr(source.parents[node], "body", [])) > 1 and source.alone([node])
+        changes.append((*source.lines([node]), "") if others else (*source.span(node), "pass"))
+    if changes:
+        yield changes
+
+
+def without_mode(source: Source, _line: int) -> Changes:
+    """``with FlopCounterMode():`` around the steps goes."""
+    for node in source.all(ast.With):
+        if len(node.items) != 1 or node.items[0].optional_vars:
+            continue
+        own = node.items[0].context_expr
+        made = [own] + [
+            each.value
+            for each in source.all(ast.Assign)
+            if dotted(each.targets[0]) == dotted(own) != ""
+        ]
+        if any(called(each).endswith("Mode") for each in made) and source.alone([node]):
+            yield [(*source.lines([node]), source.text(node.body, source.indent(node)))]
+
+
+def cache_left_alone(source: Source, line: int) -> Changes:
+    """A function with a cache of its own is called, not traced, so that its cache is used."""
+    names = {called(node) for node in source.all(ast.Call) if node.lineno == line}
+    for function in source.all(Function):
+        marks = [each for each in function.decorator_list if called(each) in _CACHES]
+        here = function.name in names or covers(function, line)
+        if marks and here and source.imports("torch"):
+            at = source.lines([function])[0]
+            yield [(at, at, f"{source.indent(function)}@torch.compiler.disable\n")]
+
+
+# -- outside of the model --------------------------------------------------------------------------
+
+
+def remembered(source: Source, line: int) -> Changes:
+    """A function of Python that gives the same for the same arguments keeps its results.
+
+    Attributes that change are arguments, too.
+    """
+    for function in source.all(Function):
+        owner = source.class_of(function)
+        loaders = any(called(each).endswith("DataLoader") for each in source.all(ast.Call))
+        here = covers(function, line) or (loaders and function.name == "__getitem__")
+        given = source.parameters(function)
+        if not here or owner is None or not given or function.decorator_list:
+            continue
+        read = _read_only(function, given)
+        if read is None or not source.alone([function]):
+            continue
+        others = [each for each in owner.body if isinstance(each, Function)]
+        changing = sorted(_changed_attributes(others) & read)
+        if _grown_attributes(others) & read:
+            continue
+        at = source.lines([function])[0]
+        pad = source.indent(function)
+        mark = f"{pad}@functools.lru_cache(maxsize=None)\n"
+        if not changing:
+            yield [*source.importing("functools"), (at, at, mark)]
+            continue
+        if set(changing) & set(given):
+            continue
+        name = f"_{function.name.strip('_')}_of"
+        uses = [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.Attribute) and dotted(node) in {f"self.{a}" for a in changing}
+        ]
+        body = source.text(function.body, pad + STEP, *((*source.span(n), n.attr) for n in uses))
+        passed = [*given[1:], *(f"self.{each}" for each in changing)]
+        head = f"def {name}({', '.join([*given, *changing])}):\n"
+        call = f"{pad}{STEP}return self.{name}({', '.join(passed)})\n"
+        end = source.lines([function])[1]
+        yield [
+            *source.importing("functools"),
+            (*source.lines(function.body), call),
+            (end, end, f"\n{mark}{pad}{head}{body}"),
+        ]
+
+
+def parsed_once(source: Source, line: int) -> Changes:
+    """Text that is decoded again and again keeps its result, where nothing changes the result."""
+    function = source.function_at(line)
+    calls = [
+        call
+        for call in (ast.walk(function) if function else ())
+        if isinstance(call, ast.Call) and called(call) == "json.loads" and len(call.args) == 1
+    ]
+    if function is None or len(calls) != 1 or not source.imports("json"):
+        return
+    target = source.parents[calls[0]]
+    if not isinstance(target, ast.Assign) or not isinstance(target.targets[0], ast.Name):
+        return
+    uses = [
+        source.parents[node]
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id == target.targets[0].id
+        if isinstance(node.ctx, ast.Load)
+    ]
+    reads = all(
+        (isinstance(use, ast.Subscript) and isinstance(use.ctx, ast.Load))
+        or (isinstance(use, ast.Call) and called(use) in _PURE)
+        for use in uses
+    )
+    if uses and reads:
+        at = source.top(function)
+        yield [
+            *source.importing("functools"),
+            (at, at, "_loads = functools.cache(json.loads)\n\n\n"),
+            (*source.span(calls[0].func), "_loads"),
+        ]
+
+
+def _read_only(function: Function, given: list[str]) -> set[str] | None:
+    """Attributes of ``self`` that it reads; None if it may do more than work out a result."""
+    names: set[str] = set(stored(ast.walk(function))) | set(given)
+    read: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await | ast.Global | ast.Nonlocal):
+            return None
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            return None
+        if isinstance(node, ast.Attribute) and dotted(node).startswith("self."):
+            read.add(dotted(node).split(".")[1])
+        if isinstance(node, ast.Call):
+            owner, _, name = called(node).rpartition(".")
+            plain = not owner and name in _PURE
+            known = owner in ("math", "torch") and name not in _DRAWS
+            of_own = isinstance(node.func, ast.Attribute) and name in _PURE_METHODS
+            grows = owner in names and owner not in given and name in ("append", "extend")
+            if not (plain or known or grows or of_own or called(node) == "json.loads"):
+                text = isinstance(node.func, ast.Attribute) and node.func.attr in _PURE_METHODS
+                if not text:
+                    return None
+    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
+    return read if returns else None
+
+
+def _changed_attributes(methods: list[Function]) -> set[str]:
+    """Attributes of ``self`` that other methods than ``__init__`` set."""
+    return {
+        node.attr
+        for method in methods
+        if method.name != "__init__"
+        for node in ast.walk(method)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and dotted(node.value) == "self"
+    }
+
+
+def _grown_attributes(methods: list[Function]) -> set[str]:
+    """Attributes of ``self`` whose contents other methods change."""
+    found = set()
+    for method in methods:
+        for node in ast.walk(method) if method.name != "__init__" else ():
+            parts = called(node).split(".") if isinstance(node, ast.Call) else []
+            if len(parts) == 3 and parts[0] == "self" and parts[2] in _GROWS:
+                found.add(parts[1])
+            if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                found |= {dotted(node.value).partition(".")[2]}
+    return found

@@ -1,0 +1,109 @@
+"""Changes of the user's source that follow from a finding: written here and tried, never applied.
+
+Each pattern is one function, in `traceview.trials.inside` or `traceview.trials.around`. It gives
+changes only where the source has exactly that pattern at the finding's line (or, for what concerns
+a whole file, in the finding's file), and nothing where it is in doubt. Whether a change gains
+anything, and whether the results stay the same, is for the trial to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+
+import msgspec
+
+from traceview.derive.syntax import ReadSource
+from traceview.diagnosis.ruling import unified
+from traceview.rules.finding import Finding, Location
+from traceview.torchtext.frames import NOTEBOOK_CELL
+from traceview.trials import around, inside
+from traceview.trials.source import Changes, Source
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """A unified diff of one file, and what the change costs in something other than time."""
+
+    file: str
+    line: int
+    patch: str
+    price: tuple[str, ...] = ()
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """``changes``: of a source, from a finding's line, each a way to do without the pattern."""
+
+    changes: Callable[[Source, int], Changes]
+    price: str = ""
+
+
+_WHERE = Pattern(inside.choice_by_where, "both sides are computed")
+_NO_EXIT = Pattern(inside.every_iteration, "every iteration of the loop runs")
+_QUIET = Pattern(inside.quiet_while_compiling, "compiled code writes no messages")
+_OUTSIDE = Pattern(inside.worked_out_outside)
+_APPENDED = Pattern(inside.kept_outside)
+_ONCE = Pattern(inside.made_once, "memory: what is made is kept for each argument")
+_FAKE = Pattern(inside.with_fake, "a result of another shape than the argument's is an error")
+_RATE = Pattern(inside.rate_in_tensor)
+
+#: By rule.
+PATTERNS: dict[str, tuple[Pattern, ...]] = {
+    "gb-data-dependent": (_WHERE, _NO_EXIT),
+    "gb-frame-skipped": (_WHERE, _NO_EXIT, _QUIET, Pattern(inside.index_kept)),
+    "gb-side-effect-io": (_QUIET,),
+    "gb-disabled-hot": (Pattern(inside.enabled_again),),
+    "gb-optimizer-or-backward": (Pattern(inside.loss_alone),),
+    "gb-unsupported-call": (_OUTSIDE,),
+    "gb-item": (_APPENDED,),
+    "cap-customop-no-fake": (_FAKE,),
+    "cap-suppressed-failure": (_FAKE,),
+    "cap-cached-function": (Pattern(around.cache_left_alone),),
+    "cap-nothing-compiled": (
+        Pattern(around.switched_on),
+        Pattern(around.stance_for_a_while, "the stance ends with its block"),
+        Pattern(around.piece_of_generator),
+        Pattern(around.without_mode, "the mode counts nothing"),
+        Pattern(around.method_compiled),
+    ),
+    "ct-repeated-same-compile": (Pattern(around.without_reset, "memory: compiled code is kept"),),
+    "ind-slower-fusion": (Pattern(inside.called_apart),),
+    "rc-python-constant": (_OUTSIDE, _RATE),
+    "rc-limit-hit": (_RATE,),
+    "rc-dim-specialized": (_OUTSIDE,),
+    "rc-object-identity": (_ONCE,),
+    "rc-backend-mismatch": (_ONCE,),
+    "rc-container-length": (_APPENDED,),
+    "ap-not-in-model": (
+        Pattern(around.remembered, "memory: a result is kept for each argument"),
+        Pattern(around.parsed_once, "memory: a result is kept for each text"),
+    ),
+}
+
+
+def edits(finding: Finding, read: ReadSource, cwd: str) -> list[Edit]:
+    """What follows from ``finding``; paths of diffs are relative to ``cwd`` if they are below it.
+
+    Of several places of a finding the first one that has the pattern counts.
+    """
+    given = (finding.location, finding.inside, *finding.also_at)
+    places = [each for each in given if each and not NOTEBOOK_CELL.fullmatch(each.file)]
+    found: dict[str, Edit] = {}
+    for pattern in PATTERNS.get(finding.rule, ()):
+        for place in places:
+            made = _made(pattern, place, read(place.file) or "", cwd)
+            found |= {edit.patch: edit for edit in made}
+            if made:
+                break
+    return list(found.values())
+
+
+def _made(pattern: Pattern, place: Location, text: str, cwd: str) -> list[Edit]:
+    source, path = Source(text), PurePath(place.file)
+    name = (path.relative_to(cwd) if cwd and path.is_relative_to(cwd) else path).as_posix()
+    price = (pattern.price,) if pattern.price else ()
+    found = []
+    for changes in pattern.changes(source, place.line):
+        if (new := source.changed(changes)) is not None:
+            line = source.line_of(min(begin for begin, _, _ in changes))
+            found.append(Edit(place.file, line, unified(text, new, name), price))
+    return found

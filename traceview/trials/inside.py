@@ -1,0 +1,363 @@
+"""Changes of compiled code: what breaks a graph, what compiles it again, what is slow in it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traceview.trials.source import (
+    STEP,
+    Changes,
+    Function,
+    Source,
+    called,
+    dotted,
+    loaded,
+    stored,
+)
+
+_DISABLE = ("torch.compiler.disable", "torch._dynamo.disable")
+_LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
+_SIGNS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+}
+
+
+# -- graph breaks ----------------------------------------------------------------------------------
+
+
+def choice_by_where(source: Source, line: int) -> Changes:
+    """``if TENSOR: x = a else: x = b`` → ``x = torch.where(TENSOR, a, b)``."""
+    node = source.at(line, ast.If)
+    if node is None or not _is_comparison(node.test) or not source.alone([node]):
+        return
+    one, other = _assigned(source, node.body), _assigned(source, node.orelse)
+    function = source.function_at(line)
+    if one is None or other is None or function is None or not source.imports("torch"):
+        return
+    before = {
+        each.id
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        if each.lineno < node.lineno
+    }
+    names = dict.fromkeys((*one, *other))
+    known = before | (one.keys() & other.keys()) | set(source.parameters(function) or ())
+    if not known.issuperset(names):
+        return
+    pad, test = source.indent(node), source.of(node.test)
+    rows = []
+    if len(names) > 1:
+        rows, test = [f"{pad}taken = {test}\n"], "taken"
+    rows += [
+        f"{pad}{name} = torch.where({test}, {one.get(name, name)}, {other.get(name, name)})\n"
+        for name in names
+    ]
+    yield [(*source.lines([node]), "".join(rows))]
+
+
+def every_iteration(source: Source, line: int) -> Changes:
+    """A loop over a range without the test that ends it early."""
+    node = source.at(line, ast.If)
+    loop = source.parents.get(node) if node else None
+    if (
+        isinstance(node, ast.If)
+        and isinstance(loop, ast.For)
+        and isinstance(loop.iter, ast.Call)
+        and dotted(loop.iter.func) == "range"
+        and not (loop.orelse or node.orelse)
+        and [type(each) for each in node.body] == [ast.Break]
+        and len(loop.body) > 1
+        and _is_comparison(node.test)
+        and source.alone([node])
+    ):
+        yield [(*source.lines([node]), "")]
+
+
+def quiet_while_compiling(source: Source, line: int) -> Changes:
+    """``print(…)`` and calls of a logger run in eager only."""
+    function, here = source.function_at(line), source.at(line, ast.Expr)
+    if function is None or here is None or not _is_message(here) or not source.imports("torch"):
+        return
+    found = (node for node in ast.walk(function) if isinstance(node, ast.Expr))
+    lines = [node for node in found if _is_message(node) and source.alone([node])]
+    yield [
+        (
+            *source.lines([node]),
+            f"{source.indent(node)}if not torch.compiler.is_compiling():\n"
+            + source.text([node], source.indent(node) + STEP),
+        )
+        for node in lines
+    ]
+
+
+def enabled_again(source: Source, line: int) -> Changes:
+    """A function without its ``@torch.compiler.disable``."""
+    marked = {
+        function: marks
+        for function in source.all(Function)
+        if (marks := [d for d in function.decorator_list if called(d) in _DISABLE])
+    }
+    names = {node.id for node in source.all(ast.Name) if node.lineno == line}
+    names |= {node.attr for node in source.all(ast.Attribute) if node.lineno == line}
+    here = [
+        function
+        for function, marks in marked.items()
+        if function.name in names or marks[0].lineno <= line < function.body[0].lineno
+    ]
+    for function in here or (marked if len(marked) == 1 else ()):
+        yield [(*source.lines([mark]), "") for mark in marked[function]]
+
+
+def loss_alone(source: Source, line: int) -> Changes:
+    """What leads to ``loss.backward()`` in a compiled function becomes what is compiled."""
+    function = source.function_at(line)
+    if function is None or not source.is_entry(function):
+        return
+    for index, node in enumerate(function.body):
+        value = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+            continue
+        loss = value.func.value
+        if value.func.attr == "backward" and isinstance(loss, ast.Name):
+            first = index
+            while first and isinstance(function.body[first - 1], ast.Assign):
+                first -= 1
+            region = function.body[first:index]
+            later = sorted(stored(region) & loaded(function.body[index:]))
+            result = ", ".join(later)
+            if loss.id in later:
+                made = source.outlined(function, region, result, f"{result} = {{}}")
+                yield from [made] if made else []
+            return
+
+
+def index_kept(source: Source, line: int) -> Changes:
+    """``table[i]`` of a tensor of one integer, without reading its value."""
+    function = source.function_at(line)
+    given = source.parameters(function) if function else None
+    found = [
+        node
+        for node in source.all(ast.Subscript)
+        if node.lineno == line
+        and isinstance(node.slice, ast.Name)
+        and node.slice.id in (given or ())
+        and isinstance(node.ctx, ast.Load)
+        and dotted(node.value)
+    ]
+    if found:
+        yield [
+            (
+                *source.span(node),
+                f"{source.of(node.value)}.index_select(0, {source.of(node.slice)}"
+                ".reshape(1)).squeeze(0)",
+            )
+            for node in found
+        ]
+
+
+def called_apart(source: Source, line: int) -> Changes:
+    """A function of torch's that one line calls is left to eager."""
+    calls = [
+        node
+        for node in source.all(ast.Call)
+        if node.lineno == line
+        and dotted(node.func).startswith(("F.", "torch.nn.functional.", "nn.functional."))
+    ]
+    if len(calls) == 1 and source.imports("torch"):
+        name = f"_eager_{dotted(calls[0].func).rpartition('.')[2]}"
+        at = source.top(calls[0])
+        text = f"{name} = torch.compiler.disable({source.of(calls[0].func)})\n\n\n"
+        yield [(at, at, text), (*source.span(calls[0].func), name)]
+
+
+def with_fake(source: Source, _line: int) -> Changes:
+    """A custom operator of one tensor gets a fake: its result is like its first argument."""
+    for function in source.all(Function):
+        marks = [d for d in function.decorator_list if called(d) == "torch.library.custom_op"]
+        given = function.args.args
+        if not (
+            marks and given and _is_tensor(function.returns) and _is_tensor(given[0].annotation)
+        ):
+            continue
+        names = source.parameters(function)
+        if names and f"{function.name}.register_fake" not in source.of(source.tree.body[-1]):
+            end = source.lines([function])[1]
+            text = f"\n\n@{function.name}.register_fake\ndef _({', '.join(names)}):\n"
+            yield [(end, end, f"{text}{STEP}return torch.empty_like({names[0]})\n")]
+
+
+# -- recompiles ------------------------------------------------------------------------------------
+
+
+def worked_out_outside(source: Source, line: int) -> Changes:
+    """What a compiled function looks up or calls with its arguments is handed to it instead."""
+    for function, value in _lookups(source, line):
+        given, handed = source.parameters(function), source.handed_on(function)
+        if given is None or handed is None or not source.is_entry(function):
+            continue
+        if not source.alone([function]):
+            continue
+        values = [n for n in ast.walk(function) if isinstance(n, ast.expr)
+                  and ast.dump(n) == ast.dump(value)]  # fmt: skip
+        inside = {id(node) for each in values for node in ast.walk(each)}
+        body = [each for each in ast.walk(function) if id(each) not in inside]
+        kept = {n.id for n in body if isinstance(n, ast.Name)}
+        own = given[:1] == ["self"]
+        passed = [name for name in given[own:] if name in kept]
+        name, new = f"_{function.name.strip('_')}_compiled", "given"
+        if new in kept or not loaded([value]) & set(given):
+            continue
+        pad = source.indent(function)
+        head = f"def {name}({', '.join([*(['self'] if own else []), *passed, new])}):\n"
+        changes = [(*source.span(each), new) for each in values]
+        text = source.text(function.body, pad + STEP, *changes)
+        marks = "".join(f"{pad}@{mark}\n" for mark in handed[0])
+        call = f"{'self.' if own else ''}{name}({', '.join([*passed, source.of(value)])})"
+        end = source.lines([function])[1]
+        yield [
+            (*source.lines(function.body), f"{pad}{STEP}return {call}\n"),
+            *handed[1],
+            (end, end, f"\n{'' if pad else chr(10)}{marks}{pad}{head}{text}"),
+        ]
+
+
+def rate_in_tensor(source: Source, _line: int) -> Changes:
+    """A learning rate that a scheduler changes under a compiled ``optimizer.step`` is a tensor."""
+    scheduled = any("lr_scheduler." in called(each) for each in source.all(ast.Call))
+    stepping = any(
+        dotted(part).endswith(".step") for call in source.compile_calls() for part in call.args
+    )
+    rates = [
+        keyword.value
+        for call in source.all(ast.Call)
+        if called(call).startswith(("torch.optim.", "optim."))
+        for keyword in call.keywords
+        if keyword.arg == "lr"
+        and isinstance(keyword.value, ast.Constant)
+        and isinstance(keyword.value.value, float)
+    ]
+    if scheduled and stepping and len(rates) == 1 and source.imports("torch"):
+        yield [(*source.span(rates[0]), f"torch.tensor({source.of(rates[0])})")]
+
+
+def made_once(source: Source, _line: int) -> Changes:
+    """A function that makes a class or function on each call keeps what it made."""
+    made = {
+        function.name: function
+        for function in source.all(Function)
+        if isinstance(source.parents[function], ast.Module) and not function.decorator_list
+        and any(isinstance(each, ast.FunctionDef | ast.ClassDef) for each in function.body)
+        and isinstance(function.body[-1], ast.Return)
+        and called(function.body[-1].value) in
+        {each.name for each in function.body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+    }  # fmt: skip
+    used = {called(part) for call in source.all(ast.Call) if isinstance(call, ast.Call)
+            for part in (*call.args, *(each.value for each in call.keywords))
+            if isinstance(part, ast.Call)}  # fmt: skip
+    for name in sorted(made.keys() & used):
+        at = source.lines([made[name]])[0]
+        yield [*source.importing("functools"), (at, at, "@functools.cache\n")]
+
+
+def kept_outside(source: Source, line: int) -> Changes:
+    """``self.items.append(x)`` in compiled code goes through a function that is not compiled."""
+    node = source.at(line, ast.Expr)
+    call = node.value if node else None
+    function = source.function_at(line)
+    if (
+        function is None
+        or node is None
+        or not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or call.func.attr != "append"
+        or call.keywords
+        or not source.imports("torch")
+    ):
+        return
+    whole = dotted(call.func.value)
+    owner, _, attribute = whole.partition(".")
+    inside = stored(ast.walk(function)) | set(source.parameters(function) or [owner])
+    is_global = not attribute and owner in source.globals and owner not in inside
+    if not is_global and (owner != "self" or not attribute or "." in attribute):
+        return
+    name = f"_append_{attribute or owner}"
+    head = f"def {name}({'value' if is_global else 'owner, value'}):\n"
+    line_of = f"{whole if is_global else f'owner.{attribute}'}.append(value)\n"
+    at = source.top(node)
+    text = f"@torch.compiler.disable\n{head}{STEP}{line_of}\n\n"
+    begin = source.span(call.func)
+    value = "" if is_global else "self, "
+    yield [(at, at, text), (begin[0], begin[1] + 1, f"{name}({value}")]
+
+
+# -- what the patterns have in common --------------------------------------------------------------
+
+
+def _lookups(source: Source, line: int) -> Iterator[tuple[Function, ast.expr]]:
+    """What is looked up or called with arguments of a function, at ``line`` or by calling it."""
+    inner = source.function_at(line)
+    whole = inner.name if inner and isinstance(source.parents[inner], ast.Module) else None
+    values: list[tuple[ast.expr, ast.expr]] = [
+        (node, node.func)
+        for node in source.all(ast.Call)
+        if whole is not None and dotted(node.func) == whole
+    ]
+    for node in source.all(ast.Subscript):
+        above = source.parents[node]
+        if node.lineno == line:  # a function may be what is looked up, and called
+            called_too = isinstance(above, ast.Call) and above.func is node
+            values.append((above if called_too else node, node.value))  # type: ignore[arg-type]
+    known = source.globals | {each.name for each in source.all(Function)}
+    for value, owner in values:
+        function = source.owner(value)
+        given = source.parameters(function) if function else None
+        if function is None or given is None or dotted(owner) == function.name:
+            continue
+        names = loaded([value]) - (known - set(given))
+        if dotted(owner) in known - set(given) and names and names <= set(given) - {"self"}:
+            yield function, value
+
+
+def _is_comparison(test: ast.expr) -> bool:
+    """Whether it can be a tensor's truth: one comparison, or ``x.any()``."""
+    signs = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+    if isinstance(test, ast.Compare):
+        return len(test.ops) == 1 and isinstance(test.ops[0], signs)
+    return isinstance(test, ast.Call) and called(test).rpartition(".")[2] in ("any", "all")
+
+
+def _assigned(source: Source, block: list[ast.stmt]) -> dict[str, str] | None:
+    """Name → text of what it is set to, of a block that only sets names."""
+    found: dict[str, str] = {}
+    for node in block:
+        target = node.target if isinstance(node, ast.AugAssign) else None
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]  # type: ignore[assignment]
+        if not isinstance(target, ast.Name) or loaded([node]) & found.keys() or target.id in found:
+            return None
+        text = source.of(node.value)  # type: ignore[attr-defined]
+        if isinstance(node, ast.AugAssign):
+            sign = _SIGNS.get(type(node.op))
+            if sign is None:
+                return None
+            text = f"{target.id} {sign} ({text})"
+        found[target.id] = text
+    return found
+
+
+def _is_message(node: ast.Expr | ast.stmt) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return False
+    owner, _, name = called(call).rpartition(".")
+    return called(call) in ("print", "warnings.warn") or (
+        name in _LEVELS and any(part in owner.lower() for part in ("log", "lgr"))
+    )
+
+
+def _is_tensor(annotation: ast.expr | None) -> bool:
+    return dotted(annotation) in ("Tensor", "torch.Tensor")
