@@ -664,6 +664,27 @@ NEARLY = {
                 self.rows.append(row)
         """,
     ),
+    "a method that takes what comes next": (
+        "ap-not-in-model",
+        "self.waiting.get",
+        """
+        class Data:
+            def next(self, i):
+                return self.waiting.get()
+        """,
+    ),
+    "a method that reads what others set": (
+        "ap-not-in-model",
+        "self.size * i",
+        """
+        class Data:
+            def area(self, i):
+                return float(self.size * i)
+
+        data = Data()
+        data.size = 9
+        """,
+    ),
     "decoded text that is changed": (
         "ap-not-in-model",
         "json.loads",
