@@ -378,6 +378,33 @@ CHANGED = {
                 yield _windows_compiled(times, piece)
         """,
     ),
+    "a generator that goes on with what it has worked out": (
+        "cap-nothing-compiled",
+        "torch.compile",
+        """
+        @torch.compile
+        def frames(angle, speed, count):
+            for _ in range(count):
+                speed = speed + torch.sin(angle)
+                turned = angle + speed
+                angle = turned
+                yield turned * 2
+        """,
+        """
+        @torch.compile
+        def _frames_compiled(angle, speed):
+            speed = speed + torch.sin(angle)
+            turned = angle + speed
+            angle = turned
+            return angle, speed, turned
+
+
+        def frames(angle, speed, count):
+            for _ in range(count):
+                angle, speed, turned = _frames_compiled(angle, speed)
+                yield turned * 2
+        """,
+    ),
     "a mode around the steps": (
         "cap-nothing-compiled",
         "net =",
@@ -641,6 +668,24 @@ NEARLY = {
 
         def step(x, history):
             history.append(x)
+        """,
+    ),
+    "an operator with another shape": (
+        "cap-customop-no-fake",
+        "def rank",
+        """
+        @torch.library.custom_op("tools::rank", mutates_args=())
+        def rank(x: torch.Tensor) -> torch.Tensor:
+            return x.sort().values.mean(-1)
+        """,
+    ),
+    "an operator with another dtype": (
+        "cap-customop-no-fake",
+        "def rank",
+        """
+        @torch.library.custom_op("tools::rank", mutates_args=())
+        def rank(x: torch.Tensor) -> torch.Tensor:
+            return torch.argsort(x)
         """,
     ),
     "a method that draws": (

@@ -125,9 +125,19 @@ def piece_of_generator(source: Source, _line: int) -> Changes:
             body = body[1:]
         if value is None or not body or loaded(body) & target:
             continue
-        made = source.outlined(function, body, source.of(value), "yield {}")
-        if made:
-            yield [*made, (*source.lines([last]), "")]
+        # What the next iteration begins with is returned as well.
+        fresh = stored(loop.body[: loop.body.index(body[0])])
+        others = [each for each in function.body if each is not loop]
+        known = set(source.parameters(function) or ()) | stored(others)
+        carried = stored(body) & ((known - fresh) | loaded(others))
+        if not carried:
+            made = source.outlined(function, body, source.of(value), "yield {}")
+            if made:
+                yield [*made, (*source.lines([last]), "")]
+            continue
+        names = ", ".join(sorted(carried | (stored(body) & loaded([value]))))
+        made = source.outlined(function, body, names, f"{names} = {{}}")
+        yield from [made] if made else []
 
 
 def without_reset(source: Source, _line: int) -> Changes:
