@@ -660,6 +660,31 @@ NEARLY = {
             return torch.compile(mix, mode=mode)
         """,
     ),
+    "a lookup that may not be asked for": (
+        "rc-python-constant",
+        "KINDS[kind]",
+        """
+        KINDS = {"sin": torch.sin}
+
+        @torch.compile
+        def mix(x, kind):
+            if kind:
+                x = KINDS[kind](x)
+            return x
+        """,
+    ),
+    "a lookup of what has changed": (
+        "rc-python-constant",
+        "KINDS[kind]",
+        """
+        KINDS = {"sin": 1.0}
+
+        @torch.compile
+        def mix(x, kind):
+            kind = kind.lower()
+            return KINDS[kind] * x
+        """,
+    ),
     "a list that is handed in": (
         "rc-container-length",
         "history.append",

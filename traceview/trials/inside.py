@@ -198,6 +198,13 @@ def with_fake(source: Source, _line: int) -> Changes:
             yield [(end, end, f"{text}{STEP}return torch.empty_like({names[0]})\n")]
 
 
+def _is_simple(statement: ast.stmt) -> bool:
+    """Whether it runs whenever the function does, whole."""
+    plain = isinstance(statement, ast.Assign | ast.AugAssign | ast.Return | ast.Expr)
+    inner = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.GeneratorExp, ast.DictComp)
+    return plain and not any(isinstance(each, inner) for each in ast.walk(statement))
+
+
 def _is_like(value: ast.expr | None, name: str) -> bool:
     """Whether it is the tensor ``name`` with functions applied that keep its shape and dtype."""
     if isinstance(value, ast.Name):
@@ -233,7 +240,9 @@ def worked_out_outside(source: Source, line: int) -> Changes:
         own = given[:1] == ["self"]
         passed = [name for name in given[own:] if name in kept]
         name, new = f"_{function.name.strip('_')}_compiled", "given"
-        if new in kept or not loaded([value]) & set(given):
+        plain = any(value in ast.walk(each) for each in function.body if _is_simple(each))
+        names = loaded([value])
+        if new in kept or not plain or not names & set(given) or names & stored(function.body):
             continue
         pad = source.indent(function)
         head = f"def {name}({', '.join([*(['self'] if own else []), *passed, new])}):\n"
