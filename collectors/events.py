@@ -20,6 +20,7 @@ _WORDS = {
     "block": "paired block",
     "profile": "profiling",
     "trial": "trying",
+    "serving": "serving call",
     "between": "waiting for the next compiled callable",
     "tail": "running to the end",
     "ceilings": "measuring device limits",

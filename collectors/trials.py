@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -20,6 +22,10 @@ from traceview.collectors.streams import Stdin
 from traceview.run import TICKS, Ending, Run
 
 _NAME = "trials"
+#: Variables of ours without which nothing is recorded, or the user's own caches would be used.
+_WITHOUT_LOGS = (
+    *("TRACEVIEW_CHILD_CONFIG", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
+)
 _EDITED = str(Path(__file__).resolve().parent / "child" / "edited.py")
 
 
@@ -33,6 +39,39 @@ class Asked:
     name: str
     settings: tuple[str, ...] = ()
     patch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """``own_caches``: each trial compiles with empty ones, and then once more with what they hold.
+
+    ``keep_debug``: each leaves torch's debug folders in the raw folder. ``arguments`` follow the
+    script's own.
+    """
+
+    own_caches: bool = False
+    keep_debug: bool = False
+    arguments: tuple[str, ...] = ()
+
+
+def failure(ending: Ending, raw: Path) -> str | None:
+    """How the process with the raw folder ``raw`` failed, with its last words; None: it did not."""
+    if ending.kind == "signal":
+        return f"the process ended with {_signal_name(ending.signal)}"
+    if ending.kind != "exit" or not ending.code:
+        return None
+    with suppress(OSError):
+        lines = (raw / "stderr.txt").read_text(encoding="utf-8", errors="replace").split("\n")
+        if last := next((line.strip() for line in reversed(lines) if line.strip()), None):
+            return f"exit code {ending.code}: {last[:300]}"
+    return f"the script ended with exit code {ending.code}"
+
+
+def _signal_name(number: int | None) -> str:
+    try:
+        return signal.Signals(number or 0).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class Trials:
@@ -54,14 +93,23 @@ class Trials:
         seconds: float,
         baseline: Literal["eager", "compiled"] = "compiled",
         timeout_s: float | None = None,
+        how: How = How(),
     ) -> tuple[Path, Ending]:
         """One process for all; its folder, and how it ended. ``seconds`` in each one's blocks."""
+        raw = self._new_folder()
+        caches = self._cache / raw.name
         config: dict[str, object] = {
             "mode": "trials",
             "trials": [asdict(each) for each in asked],
             "trial_baseline": baseline,
+            "trial_caches": str(caches) if how.own_caches else None,
+            "trial_debug": str(raw / "debug") if how.keep_debug else None,
         }
-        return self._run_once(config, seconds, timeout_s)
+        try:
+            return self._run_once(raw, config, seconds, timeout_s, arguments=how.arguments)
+        finally:
+            if not self._options.keep_cache:
+                shutil.rmtree(caches, ignore_errors=True)
 
     def carry_out_apart(
         self, asked: Asked | None, *, seconds: float, timeout_s: float | None = None
@@ -73,7 +121,26 @@ class Trials:
         settings = [parse(text) for text in asked.settings] if asked is not None else []
         variables = {each.name: each.value for each in settings if each.kind == "env"}
         diff = asked.patch if asked is not None else None
-        return self._run_once({"mode": "compiled"}, seconds, timeout_s, variables, diff or "")
+        raw = self._new_folder()
+        return self._run_once(raw, {"mode": "compiled"}, seconds, timeout_s, variables, diff or "")
+
+    def serve(
+        self,
+        name: str,
+        *,
+        mode: Literal["eager", "compiled"],
+        calls: int,
+        seconds: float,
+        timeout_s: float | None = None,
+    ) -> tuple[Path, Ending]:
+        """A process in which every call is recorded, ``calls`` in ``seconds`` at most.
+
+        Its caches are apart from the run's, and empty unless another one has served before it.
+        torch writes no logs.
+        """
+        config: dict[str, object] = {"mode": mode, "serve_calls": calls, "serve_seconds": seconds}
+        raw, cache = self._new_folder(name), self._cache / "serving"
+        return self._run_once(raw, config, 0.0, timeout_s, cache=cache, logs=False)
 
     def __enter__(self) -> Trials:
         return self
@@ -84,18 +151,25 @@ class Trials:
 
     def _run_once(
         self,
+        raw: Path,
         config: dict[str, object],
         seconds: float,
         timeout_s: float | None,
         variables: Mapping[str, str] = MappingProxyType({}),
         diff: str | None = None,
+        *,
+        arguments: tuple[str, ...] = (),
+        cache: Path | None = None,
+        logs: bool = True,
     ) -> tuple[Path, Ending]:
         """What the script prints is in ``stdout.txt`` and ``stderr.txt`` of the folder."""
-        options, run = self._options, self._run
+        options = replace(self._options, args=(*self._options.args, *arguments))
+        run = self._run
         self._target = target = self._target or find_target(options, self._console)
-        raw = self._new_folder()
-        prepared = for_pass({**os.environ, **variables}, target, raw, self._cache)
-        config = child_config(options, target, run.folder, raw, sorted(prepared.ours)) | config
+        own = {**os.environ, **variables}
+        prepared = for_pass(own, target, raw, cache or self._cache)
+        ours = {n: v for n, v in prepared.ours.items() if logs or n in _WITHOUT_LOGS}
+        config = child_config(options, target, run.folder, raw, sorted(ours)) | config
         config |= {"pass": _NAME, "trial_seconds": seconds, "timeout_s": timeout_s}
         write_child_config(raw, config)
         command = options.command(target.python)
@@ -109,7 +183,7 @@ class Trials:
         with (raw / "stdout.txt").open("wb") as stdout, Path(os.devnull).open("wb") as nowhere:
             plan = Launch(
                 command=command,
-                variables=prepared.variables,
+                variables=prepared.variables if logs else own | ours,
                 raw=raw,
                 timeout_s=timeout_s,
                 stdin=stdin,
@@ -119,9 +193,9 @@ class Trials:
             outcome = launch(plan, self._console)
         return raw, outcome.ending
 
-    def _new_folder(self) -> Path:
+    def _new_folder(self, name: str = _NAME) -> Path:
         """``raw/trials-1``, or the next that is not there yet."""
         number = 1
-        while (folder := self._run.folder / "raw" / f"{_NAME}-{number}").exists():
+        while (folder := self._run.folder / "raw" / f"{name}-{number}").exists():
             number += 1
         return folder

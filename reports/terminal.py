@@ -19,7 +19,7 @@ from traceview.reports import phrases, words
 from traceview.reports.job import words as jobs
 from traceview.words import names
 from traceview.words import numbers as fmt
-from traceview.words.text import one_line, wrap
+from traceview.words.text import sentences, wrap
 
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _RED, _GREEN, _YELLOW, _BLUE = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m"
@@ -43,8 +43,8 @@ class _Screen(msgspec.Struct, frozen=True):
     def say(
         self, text: str, most: int, indent: str = "", hanging: str | None = None, tone: str = ""
     ) -> list[str]:
-        """At most ``most`` characters of ``text``, on lines of the screen's width."""
-        lines = wrap(one_line(text, most), self.width, indent, hanging)
+        """About ``most`` characters of ``text``, on lines of the screen's width."""
+        lines = wrap(sentences(text, most), self.width, indent, hanging)
         return [f"{tone}{line}{_RESET}" for line in lines] if self.color and tone else lines
 
 

@@ -30,7 +30,7 @@ QUICK_STARTS = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 #: Runs that stay in memory: the tests of one follow each other.
 FEW = 12
 #: What stands above ``derive`` (tests/test_house.py): no table depends on it.
-ABOVE = ("rules", "check", "compare", "trials", "cli", "demos")
+ABOVE = ("rules", "check", "compare", "rollout", "trials", "cli", "demos")
 
 
 class Shared:

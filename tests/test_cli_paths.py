@@ -184,3 +184,11 @@ def test_a_nameless_range_of_the_users_is_reported(cli, tmp_path):
         names = itertools.cycle((b'"name": ""', b'"nale": "x"', b'"name": "aten::mul"'))
         trace.write_bytes(gzip.compress(key + b"".join(map(bytes.__add__, names, rest))))
     assert cli("report", run).code == 0
+
+
+def test_a_url_that_is_not_usable_is_named_without_its_password(cli, tmp_path):
+    url = "nothing-known://me:hunter2@host/logs"
+    run = cli("postmortem", "--workers", 1, url, "-o", tmp_path / "out")
+    assert run.code == 2
+    assert "nothing-known://me:<masked>@host/logs can't be opened" in run.err
+    assert "hunter2" not in run.err

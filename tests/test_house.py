@@ -35,6 +35,7 @@ FLOORS = {
     "traceview.rules": 4,
     "traceview.diagnosis": 5,
     "traceview.compare": 6,
+    "traceview.rollout": 6,
     "traceview.trials": 6,
     "traceview.check": 7,
     "traceview.collectors": 8,

@@ -110,6 +110,9 @@ def _run() -> int:
 
 
 def _complain(fact: str, remedy: str, code: int) -> int:
+    from traceview.collectors.child.secrets import masked_message
+
+    fact = masked_message(fact)  # it may name a URL with a password
     sys.stderr.write(f"traceview: {fact}\n  {remedy}\n")
     return code
 

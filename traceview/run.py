@@ -14,6 +14,7 @@
       tlparse/PASS/…        tlparse's own report
       diagnosis.json, report.html
       trials.json, .html, .md, .csv
+      rollout.json, .html, .md
 
 The format is described in docs/run-folder.md. Nothing here needs torch or polars.
 """

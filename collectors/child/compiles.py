@@ -1,5 +1,7 @@
 """What the compiler does while the script runs: compiles, resets, patterns that its passes match.
 
+And what trials need of it: its counts, its caches, copies of the code that it has compiled.
+
 Compiles by torch._dynamo.callback; torch.compiler.reset() where the script throws away what has
 been compiled. How many patterns Inductor's graph passes matched is in no log of torch's: its own
 counter, ``counters["inductor"]["pattern_matcher_count"]`` (torch/_inductor/pattern_matcher.py),
@@ -13,9 +15,11 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 from .frames import Frames, Sources
@@ -124,6 +128,132 @@ class Compiles:
             return result
 
         dynamo.reset = watched
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What has been compiled so far, and when that was asked."""
+
+    at_us: float
+    compiles: int
+    compile_s: float
+    graphs: int | None
+    breaks: int | None
+
+    @classmethod
+    def now(cls, control: Control) -> Counts:
+        """The process's."""
+        counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+        graphs = breaks = None
+        if counters is not None:
+            graphs = int(counters["stats"]["unique_graphs"])
+            breaks = sum(counters["graph_break"].values())
+        return cls(time.time_ns() / 1000, control.compiles, control.compile_s, graphs, breaks)
+
+    def since(self, control: Control) -> dict[str, Any]:
+        """Keys of the ``trial`` event that began with these."""
+        now = Counts.now(control)
+
+        def more(after: int | None, before: int | None) -> int | None:
+            return None if after is None or before is None else after - before
+
+        return {
+            "began_us": self.at_us,
+            "timed_us": now.at_us,
+            "compiles": now.compiles - self.compiles,
+            "compile_s": now.compile_s - self.compile_s,
+            "graphs": more(now.graphs, self.graphs),
+            "graph_breaks": more(now.breaks, self.breaks),
+        }
+
+
+@contextmanager
+def caches_in(folder: Path | None) -> Iterator[None]:
+    """Torch's caches on disk are in ``folder``, for what is compiled meanwhile; None: as before."""
+    if folder is None:
+        yield
+        return
+    where = {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": folder / "triton"}
+    with _variables({name: str(path) for name, path in where.items()}):
+        yield
+
+
+def forget_caches() -> None:
+    """Empty what Inductor keeps in memory of its caches on disk; loaded code stays."""
+    utils = sys.modules.get("torch._inductor.utils")
+    clear = getattr(utils, "clear_caches", None) or getattr(utils, "clear_inductor_caches", None)
+    if clear is not None:
+        clear()
+
+
+def copies(frames: Frames) -> dict[int, CodeType]:
+    """A copy of each code object that Dynamo has compiled, by the id of the original.
+
+    Not of torch's own: torch knows some of them by their code.
+    """
+    return {
+        id(code): copied(code)
+        for code in _compiled_codes()
+        if not frames.is_torch(code.co_filename)
+    }
+
+
+def copied(code: CodeType) -> CodeType:
+    """Another code object that does the same, with copies of the functions' within."""
+    inner = (copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_consts=tuple(inner))
+
+
+def _compiled_codes() -> list[CodeType]:
+    tracker = getattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes", None)
+    codes = (ref() for ref in getattr(tracker, "seen", ()))
+    return [code for code in codes if code is not None]
+
+
+def variants_of_torchs_own(frames: Frames) -> int:
+    """The most compiled variants that one of torch's own functions has by now."""
+    frame_hook: Any = sys.modules.get("torch._C._dynamo.eval_frame")
+    entries = getattr(frame_hook, "_debug_get_cache_entry_list", None)
+    own = (code for code in _compiled_codes() if frames.is_torch(code.co_filename))
+    return max((len(entries(code)) for code in own), default=0) if entries is not None else 0
+
+
+@contextmanager
+def more_variants(number: int) -> Iterator[None]:
+    """Let torch compile ``number`` more variants of a function than its limit says."""
+    config: Any = sys.modules.get("torch._dynamo.config")
+    if not number or config is None:
+        yield
+        return
+    with config.patch({"recompile_limit": config.recompile_limit + number}):
+        yield
+
+
+@contextmanager
+def debug_in(folder: Path | None) -> Iterator[None]:
+    """What is compiled meanwhile leaves torch's debug folders (TORCH_COMPILE_DEBUG) there."""
+    dynamo: Any = sys.modules.get("torch._dynamo.config")
+    inductor: Any = sys.modules.get("torch._inductor.config")
+    with ExitStack() as stack:
+        if folder is not None and dynamo is not None and inductor is not None:
+            stack.enter_context(_variables({"TORCH_COMPILE_DEBUG": "1"}))
+            stack.enter_context(dynamo.patch(debug_dir_root=str(folder)))
+            stack.enter_context(inductor.patch({"trace.enabled": True}))
+        yield
+
+
+@contextmanager
+def _variables(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _trigger(args: tuple[Any, ...]) -> str | None:

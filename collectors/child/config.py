@@ -29,9 +29,13 @@ class Config:
     trials: tuple[Mapping[str, Any], ...] = ()
     trial_seconds: float = 0.0
     trial_baseline: Literal["eager", "compiled"] = "compiled"
+    trial_caches: str | None = None
+    trial_debug: str | None = None
     compile_target: str | None = None
     compile_options: Mapping[str, Any] = field(default_factory=dict)
     after_steps: int = 0
+    serve_calls: int = 0
+    serve_seconds: float = 0.0
     timeout_s: float | None = None
     user_logs: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()

@@ -74,7 +74,9 @@ class Driver:
             fixed=config.nproc > 1,
         )
         if config.trial_seconds:
-            self._settings = replace(self._settings, budget_ms=config.trial_seconds * 1e3)
+            own = config.trial_caches is not None and config.nproc == 1
+            budget_ms = config.trial_seconds * 1e3
+            self._settings = replace(self._settings, budget_ms=budget_ms, again=own)
         self._plan: plan.Steps | None = None
         self._wait = plan.Wait(1, watch=True)
         self._waited = 0
@@ -82,7 +84,7 @@ class Driver:
         self._recent: deque[float] = deque(maxlen=3)
         self._step_began: tuple[float, int, int] | None = None
         self._not_theirs_ns = 0
-        self._pairs = 0
+        self._pairs = self._trial_pairs = 0
         self._stops = 0
         self._lines = CompileLines(parts.frames)
         self._plan_began = 0
@@ -142,7 +144,19 @@ class Driver:
         if self._parts.trials.current is not None:
             self._parts.stances.take(self.own_stance)
             self._parts.timer.trial = None
-            self._parts.trials.drop()
+            self._parts.trials.drop(self.step)
+
+    def conclude_trial(self) -> None:
+        """No steps are left: what has enough pairs of blocks by now counts as measured."""
+        parts = self._parts
+        if parts.trials.current is None or parts.trials.over:
+            return
+        parts.timer.settle(wait=True)
+        own = [pair for pair in parts.timer.pairs if pair.index >= self._trial_pairs]
+        if len(own) >= plan.LEAST_PAIRS:
+            parts.stances.take(self.own_stance)
+            parts.timer.trial = None
+            parts.trials.end(self.step)
 
     def go_on_from(self, other: Driver) -> None:
         """Number steps and pairs after another driver's."""
@@ -232,7 +246,11 @@ class Driver:
             parts.timer.drain()
             parts.threads.look(self.step)
             parts.stances.take(order.stance, parts.trials.on(order.stance))
+        elif isinstance(order, plan.BeginTrial) and order.again:
+            parts.timer.settle(wait=True)
+            parts.trials.compile_again(self.step)
         elif isinstance(order, plan.BeginTrial):
+            self._trial_pairs = self._pairs
             parts.trials.begin(order.name)
             parts.timer.trial = order.name
         elif isinstance(order, plan.EndTrial):

@@ -12,7 +12,8 @@ from .recorder import Recorder
 #: What the machine has; `proc_bytes` reads it.
 MEMINFO = Path("/proc/meminfo")
 _CLEAR = Path("/proc/self/clear_refs")
-_STATUS = Path("/proc/self/status")
+#: What this process has.
+STATUS = Path("/proc/self/status")
 
 
 class Memory:
@@ -40,7 +41,7 @@ class Memory:
                     os.close(fd)
             except OSError:
                 self._resettable = False
-            self._start = proc_bytes(_STATUS, "VmRSS")
+            self._start = proc_bytes(STATUS, "VmRSS")
 
     def close(self, stance: str, block_index: int) -> None:
         """Write the peak since ``open``; nothing where peaks can't be reset."""
@@ -50,7 +51,7 @@ class Memory:
             peak: int | None = cuda.max_memory_allocated()
             reserved: int | None = cuda.max_memory_reserved()
         elif self._resettable:
-            device, source, peak, reserved = "cpu", "process", proc_bytes(_STATUS, "VmHWM"), None
+            device, source, peak, reserved = "cpu", "process", proc_bytes(STATUS, "VmHWM"), None
         else:
             return
         self.peaks[stance] = max(peak or 0, self.peaks.get(stance, 0))

@@ -95,7 +95,8 @@ class Settings:
     """What the user and the parent chose. ``fixed``: several ranks, all follow step numbers.
 
     ``steps`` of every block, ``blocks`` (pairs of full length): None where measuring decides.
-    ``budget_ms``: in the blocks of one set of pairs. ``trial``: what they are about, if it is one.
+    ``budget_ms``: in the blocks of one set of pairs. ``trial``: what they are about, if it is one;
+    ``again``: it is compiled again after them, with warm caches.
     """
 
     stances: tuple[Stance, ...] = ("eager", "compiled")
@@ -105,6 +106,7 @@ class Settings:
     fixed: bool = False
     budget_ms: float = BUDGET_MS
     trial: str | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,9 +176,10 @@ class CloseWindow:
 
 @dataclass(frozen=True)
 class BeginTrial:
-    """The next steps in stance ``trial`` are with this remedy."""
+    """The next steps in stance ``trial`` are with this remedy; ``again``: it only compiles."""
 
     name: str
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -230,16 +233,17 @@ def trials_plan(settings: Settings, names: Sequence[str], first_pair: int = 0) -
         yield Enter("trial", settings.trial)
         yield Take(baseline)
         moment = yield BeginTrial(name)
-        calm = True
-        if not moment.trial_over:
-            moment = yield Take("trial")
-            calm = yield from _calm(moment)
+        calm = moment.trial_over or (yield from _calm((yield Take("trial"))))
         blocks = _Blocks(settings, first_pair, never_quiet=never_quiet or not calm)
         moment = yield blocks.phase(moment)
         while not (moment.trial_over or blocks.complete(moment)):
             moment = yield from blocks.pair(moment)
         first_pair += blocks.pairs
-        yield Take(baseline)
+        moment = yield Take(baseline)
+        if settings.again and not moment.trial_over:
+            yield BeginTrial(name, again=True)
+            yield from _calm((yield Take("trial")))
+            yield Take(baseline)
         moment = yield EndTrial()
     return moment
 

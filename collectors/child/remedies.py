@@ -9,18 +9,31 @@ A patch of the user's file is tried the same way: the copy has the changed code.
 from __future__ import annotations
 
 import importlib
-import sys
+import re
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 from .clock import gpu_in_use
+from .compiles import (
+    Counts,
+    caches_in,
+    copied,
+    copies,
+    debug_in,
+    forget_caches,
+    more_variants,
+    variants_of_torchs_own,
+)
+from .config import Config
 from .frames import Frames
 from .memory import Memory
+from .padding import NotPadded, Padding
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
 from .regions import hide_from_dynamo, target_of
@@ -76,12 +89,15 @@ class Trials:
         control: Control,
         recorder: Recorder,
         memory: Memory,
-        remedies: Sequence[Any],
+        config: Config,
     ) -> None:
         self._torch, self._frames, self._control = torch, frames, control
         self._recorder, self._memory = recorder, memory
-        self._remedies = {each["name"]: each for each in remedies}
-        self._began: _Before | None = None
+        self._remedies = {each["name"]: each for each in config.trials}
+        self._caches, self._debug = config.trial_caches, config.trial_debug
+        self._begun = 0
+        self._began: Counts | None = None
+        self._timed: dict[str, Any] | None = None
         self._ended: set[str] = set()
         self.measured: list[Trial] = []
         self.current: Trial | None = None
@@ -100,21 +116,46 @@ class Trials:
         """The current one, in the stance that it is."""
         return self.current if stance == "trial" else None
 
-    def drop(self) -> None:
-        """The current one is begun again later, or not at all."""
+    @property
+    def all_timed(self) -> bool:
+        """Whether of the current one all is measured but how it compiles again."""
+        return self._timed is not None
+
+    def drop(self, step: int) -> None:
+        """The current one is begun again later, or not at all, unless its blocks are complete."""
+        if self.all_timed:
+            self.end(step)
         self.current = None
 
     def begin(self, name: str) -> None:
         """Make it the current one; where that fails it is over at once."""
         self._memory.peaks.clear()
-        self.current = Trial(self._torch, self._frames, name)
-        self._began = _Before.now(self._control)
+        self._begun += 1  # one that is begun again has empty caches again
+        folder = f"{self._begun}-{re.sub(r'[^A-Za-z0-9_.=-]', '_', name)}"
+        caches, debug = (root and Path(root, folder[:80]) for root in (self._caches, self._debug))
+        self.current = Trial(self._torch, self._frames, name, caches or None, debug or None)
+        if caches:
+            forget_caches()
+        self._began, self._timed = Counts.now(self._control), None
+        self._recorder.write("trial_begin", name=name)
         try:
             self.current.prepare(Remedy.from_json(self._remedies[name]), self._control)
         except (NotApplicable, NotPatched, ValueError) as why:
             self.current.end("not_applicable", str(why))
         except Exception as error:  # noqa: BLE001 - the script must run whatever fails here
             self.current.end("failed", said(error))
+
+    def compile_again(self, step: int) -> None:
+        """All else is measured: the current one compiles once more, with what its caches hold."""
+        trial, peak = self.current, self._memory.peaks.get("trial") or 0
+        if trial is None or self._began is None:
+            return
+        self._timed = self._found(step)
+        self._began = Counts.now(self._control)
+        # Its graphs, and what they keep on a GPU, are there twice then.
+        room = not self._memory.device or self._torch.cuda.mem_get_info()[0] > peak
+        trial.compile_again(possible=room)
+        forget_caches()
 
     def end(self, step: int, *, state: str = "measured", why: str | None = None) -> None:
         """Write the ``trial`` event of the current one."""
@@ -125,29 +166,54 @@ class Trials:
         self._ended.add(trial.name)
         if trial.state == "measured":
             self.measured.append(trial)
-        peaks = dict(self._memory.peaks)
+        found, self._timed = self._timed or self._found(step), None
+        again = {}
+        if trial.compiled_again:
+            known = self._began.since(self._control)
+            again = {f"warm_{name}": known[name] for name in ("compiles", "compile_s")}
+        debug = trial.debug if trial.debug is not None and trial.debug.is_dir() else None
         self._recorder.write(
             "trial",
             name=trial.name,
             state=trial.state,
             why=trial.why or None,
-            peak_bytes=peaks.pop("trial", None),
-            baseline_peak_bytes=next(iter(peaks.values()), None),
-            step=step,
-            **self._began.since(self._control),
+            debug=debug and str(debug),
+            **found,
+            **again,
         )
+
+    def _found(self, step: int) -> dict[str, Any]:
+        """Counts and peaks of the current one so far."""
+        peaks = dict(self._memory.peaks)
+        return {
+            "peak_bytes": peaks.pop("trial", None),
+            "baseline_peak_bytes": next(iter(peaks.values()), None),
+            "step": step,
+            **(self._began.since(self._control) if self._began else {}),
+        }
 
 
 class Trial:
     """One remedy in this process. ``why``: it is over; empty where nothing went wrong."""
 
-    def __init__(self, torch: Any, frames: Frames, name: str) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        frames: Frames,
+        name: str,
+        caches: Path | None = None,
+        debug: Path | None = None,
+    ) -> None:
         self._torch = torch
         self._frames = frames
+        self._caches, self.debug = caches, debug
         self.name = name
         self.remedy = Remedy(name)
         self.state = "unfinished"
         self.why: str | None = None
+        self.compiled_again = self._timed = False
+        self._backends = object()
+        self._others = 0  # variants of code that can't be copied: they count against torch's limit
         self._gates: weakref.WeakSet[Gate] = weakref.WeakSet()
         self._codes: list[Changed] = []
         self._copies: dict[int, CodeType] = {}
@@ -155,10 +221,13 @@ class Trial:
             weakref.WeakKeyDictionary()
         )
         self._stack: ExitStack | None = None
+        self.checked = False  # outputs are being compared with eager's
 
     def end(self, state: str, why: str | None) -> None:
-        """The first end counts."""
-        if self.why is None:
+        """The first end counts; what fails when all is timed is no end."""
+        if self._timed and why:
+            self.compiled_again = False
+        elif self.why is None:
             self.state, self.why = state, why or ""
 
     def prepare(self, remedy: Remedy, control: Control) -> None:
@@ -169,7 +238,7 @@ class Trial:
         if remedy.patch is not None:
             self._codes = changed_functions(remedy.patch)
         changed = {id(function) for function, _, _ in self._codes}
-        self._copies = _copies(self._frames)
+        self._copies, self._others = copies(self._frames), variants_of_torchs_own(self._frames)
         self._codes += [
             (function, function.__code__, self._copies[id(function.__code__)])
             for function in functions()
@@ -182,10 +251,22 @@ class Trial:
         with self.switched():
             pass
 
+    def compile_again(self, *, possible: bool) -> None:
+        """Forget what was compiled, while this is off: the next calls compile it once more."""
+        self._timed, self.compiled_again = True, possible
+        self._backends, self._others = object(), variants_of_torchs_own(self._frames)
+        self._targets.clear()
+        self._copies = {key: copied(code) for key, code in self._copies.items()}
+        self._codes = [
+            (function, code, self._copies.get(id(code)) or copied(new))
+            for function, code, new in self._codes
+        ]
+
     def on(self) -> None:
         """Switch the settings on, until `off`."""
         self._stack = ExitStack()
         self._stack.enter_context(self.switched())
+        self._stack.enter_context(debug_in(None if self._timed else self.debug))
 
     def off(self) -> None:
         """Back to the script's own."""
@@ -208,7 +289,7 @@ class Trial:
         inner = getattr(call, "_torchdynamo_orig_callable", None)
         if type(inner) is FunctionType and id(inner.__code__) in self._copies:
             inner.__code__ = self._copies[id(inner.__code__)]  # torch has just made this function
-        return self.within(call)
+        return self.within(call, original)
 
     @contextmanager
     def _own_backends(self) -> Iterator[None]:
@@ -217,7 +298,7 @@ class Trial:
         torch runs compiled code again where guards hold and backends are equal. Code of torch's own
         functions can't be copied: torch knows some of them by their code.
         """
-        torch, trial = self._torch, self
+        torch, backends = self._torch, self._backends
         with ExitStack() as stack:
             for name in ("_TorchCompileInductorWrapper", "_TorchCompileWrapper"):
                 plain = getattr(torch, name, None)
@@ -225,7 +306,7 @@ class Trial:
                     continue
 
                 class Own(plain):  # type: ignore[misc, valid-type]
-                    _trial = trial
+                    _trial = backends
                     __hash__ = plain.__hash__
 
                     def __eq__(self, other: object) -> bool:
@@ -236,11 +317,13 @@ class Trial:
                 setattr(torch, name, Own)
             yield
 
-    def within(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def within(self, call: Callable[..., Any], original: Any = None) -> Callable[..., Any]:
         """``call`` with what is entered around it, and inputs laid out as asked."""
         around, last = self._around(), "channels_last" in self.remedy.named("around")
-        if not around and not last:
+        pads = [each for each in self.remedy.settings if each.kind == "pad"]
+        if not around and not last and not pads:
             return call
+        padding = Padding(self._torch, pads, call, original or call) if pads else None
 
         def inside(*args: Any, **kwargs: Any) -> Any:
             if last:
@@ -248,6 +331,8 @@ class Trial:
             with ExitStack() as stack:
                 for make in around:
                     stack.enter_context(make())
+                if padding is not None:
+                    return padding(args, kwargs, always=self.checked)
                 return call(*args, **kwargs)
 
         hide_from_dynamo(inside)
@@ -263,11 +348,11 @@ class Trial:
             nonlocal call
             found = owner()
             eager = found.original if found is not None else None
-            if self.why is None:
+            if self.why is None and self.compiled_again == self._timed:
                 try:
                     call = call or self.compiled(eager, found.how if found is not None else {})
                     return call(*args, **kwargs)
-                except NotApplicable as why:
+                except (NotApplicable, NotPadded) as why:
                     self.end("not_applicable", str(why))
                 except Exception as error:  # noqa: BLE001 - the remedy's, unless eager raises it too
                     self.end("failed", said(error))
@@ -325,8 +410,10 @@ class Trial:
     def switched(self) -> Iterator[None]:
         """Codes and settings of the process; all back at the end, whatever happens."""
         with ExitStack() as stack:
+            stack.enter_context(caches_in(self._caches))
             for setting in self.remedy.settings:
                 self._switch(setting, stack)
+            stack.enter_context(more_variants(self._others))
             for function, _, other in self._codes:
                 stack.callback(setattr, function, "__code__", function.__code__)
                 function.__code__ = other
@@ -377,62 +464,6 @@ class Trial:
             if each.dim() == 4 and not each.is_contiguous(memory_format=last):
                 stack.callback(restride, each, each.stride())
                 each.data = each.data.contiguous(memory_format=last)
-
-
-# -- the code that Dynamo has compiled -------------------------------------------------------------
-
-
-def _copies(frames: Frames) -> dict[int, CodeType]:
-    """A copy of each code object that Dynamo has compiled, by the id of the original.
-
-    Not of torch's own: see `Trial.compiled`.
-    """
-    tracker = getattr(sys.modules.get("torch._dynamo.convert_frame"), "input_codes", None)
-    known = (ref() for ref in getattr(tracker, "seen", ()))
-    return {
-        id(code): copied(code)
-        for code in known
-        if code is not None and not frames.is_torch(code.co_filename)
-    }
-
-
-def copied(code: CodeType) -> CodeType:
-    """Another code object that does the same, with copies of the functions' within."""
-    inner = (copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
-    return code.replace(co_consts=tuple(inner))
-
-
-@dataclass(frozen=True)
-class _Before:
-    """Counts at the begin of a trial."""
-
-    compiles: int
-    compile_s: float
-    graphs: int | None
-    breaks: int | None
-
-    @classmethod
-    def now(cls, control: Control) -> _Before:
-        counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
-        graphs = breaks = None
-        if counters is not None:
-            graphs = int(counters["stats"]["unique_graphs"])
-            breaks = sum(counters["graph_break"].values())
-        return cls(control.compiles, control.compile_s, graphs, breaks)
-
-    def since(self, control: Control) -> dict[str, Any]:
-        """The keys of the ``trial`` event."""
-        now = _Before.now(control)
-
-        def more(after: int | None, before: int | None) -> int | None:
-            return None if after is None or before is None else after - before
-
-        return {
-            "compiles": now.compiles - self.compiles,
-            "compile_s": now.compile_s - self.compile_s,
-            "graphs": more(now.graphs, self.graphs),
-            "graph_breaks": more(now.breaks, self.breaks),
-        }
 
 
 def _channels_last(values: Any, torch: Any) -> Any:

@@ -102,7 +102,9 @@ class _Replayed:
             stack.enter_context(_returning_within(SLOW * seconds + HANGS_S))
             stack.callback(Seeds(torch).restore)
             stack.enter_context(_training(gate, taken, torch))
-            if not parts.trials.left:
+            if parts.trials.left:  # the workers that compile have ended with the script
+                stack.enter_context(torch._inductor.config.patch(compile_threads=1))
+            else:
                 stack.enter_context(parts.stances.without_recompiles())
             stack.enter_context(_counting_on(parts, gate))
             stack.callback(self._driver.restart)
@@ -125,6 +127,7 @@ class _Replayed:
                 result = call(*args, **kwargs)
             del result
             timer.settle(wait=True)
+            driver.conclude_trial()
 
 
 class _Phases(Recorder):

@@ -25,6 +25,7 @@ from .memory import Memory
 from .recorder import Recorder
 from .regions import Regions
 from .remedies import Trials, said
+from .serving import Serving
 from .stances import Stances
 from .state import Control
 from .taken import Taker
@@ -45,7 +46,7 @@ class Session:
         frames = Frames(torch.__file__, config.script_root, str(config.run))
         sources = Sources(config.run, recorder, frames)
         memory = Memory(torch, recorder)
-        trials = Trials(torch, frames, control, recorder, memory, config.trials)
+        trials = Trials(torch, frames, control, recorder, memory, config)
         self._config = config
         self._environment_written = False
         self._trial_failed = False
@@ -72,6 +73,10 @@ class Session:
         if whole or (config.mode == "paired" and config.nproc == 1):
             self._taker = Taker(torch, frames, sparing=not whole)
         self._calls = Calls(self._parts, self._driver, self._taker)
+        self._serving = None
+        if config.serve_calls:
+            limits = config.serve_calls, config.serve_seconds
+            self._serving = Serving(self._parts, self._driver, *limits)
 
     def begin(self) -> None:
         """Patch torch.compile, listen to optimizers, quieten stderr, watch for the end."""
@@ -81,10 +86,13 @@ class Session:
             os.register_at_fork(after_in_child=self._forked)
         self._try("filtering torch's logs on stderr", lambda: quiet_stderr(self._config.user_logs))
         self._regions.on_first = self._first_region
-        self._regions.install(self._calls)
+        self._regions.install(self._serving or self._calls)
         if self._config.pass_name == "cold" or self._config.compile_target:
             self._try("looking for what to compile", self._compiling.begin)
-        on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
+        if self._serving is None:
+            on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
+        else:
+            parts.control.watching = False  # every call is seen all the same
 
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
@@ -143,6 +151,9 @@ class Session:
         if parts.control.off:
             return
         steps = driver.steps_seen
+        serving = self._serving
+        if serving is not None:
+            self._try("the end of serving", lambda: serving.finish("end"))
         parts.control.off = True
         self._try("looking for what to compile", self._compiling.finish)
         self._try("profiler window", lambda: parts.window.stop(step_ended=False))
@@ -182,7 +193,9 @@ class Session:
         else:
             most_s = MOST_REPLAY_S + len(trials) * (config.trial_seconds + MOST_COMPILE_S)
             with self._last("replay", WHAT):
-                replay_calls(self._parts, config, driver, taker, min(most_s, left_s / 4))
+                # The rest is for comparing outputs; trials are all that their process is for.
+                part_s = left_s / (2 if trials else 4)
+                replay_calls(self._parts, config, driver, taker, min(most_s, part_s))
 
     def _compare_outputs(self) -> None:
         """After everything else: the user's code is run again, on copies."""
@@ -234,7 +247,9 @@ class Session:
     def _end_trial(self) -> None:
         """What the script died of while something was tried is that trial's end."""
         error, trials = uncaught(), self._parts.trials
-        if error is not None and self._parts.stances.name == "trial":
+        if trials.all_timed:
+            trials.end(self._driver.step)
+        elif error is not None and self._parts.stances.name == "trial":
             trials.end(self._driver.step, state="failed", why=said(error))
             self._trial_failed = True
         self._parts.stances.take("compiled")

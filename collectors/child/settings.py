@@ -6,7 +6,7 @@
     torch.backends.cudnn.benchmark=True
     float32_matmul_precision=high       num_threads=4
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
-    guards=skip                         eager=NAME
+    guards=skip                         eager=NAME      pad=ARGUMENT:DIMENSION:SIZE/SIZE/…
     env.NAME=VALUE                      an environment variable: tried in processes of its own
 
 A value is a Python literal; what is none is a string.
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal[
-    "compile", "option", "config", "attribute", "process", "around", "guards", "eager", "env"
+    "compile", "option", "config", "attribute", "process", "around", "guards", "eager", "pad", "env"
 ]
 
 _COMPILE = ("mode", "dynamic", "backend", "fullgraph")
@@ -32,6 +32,7 @@ _CONFIGS = (
 _PROCESS = ("float32_matmul_precision", "num_threads")
 _AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}
 _AROUND |= {"channels_last": False}
+_PAD = re.compile(r"([A-Za-z_]\w*):(\d):(\d{1,9}(?:/\d{1,9}){0,63})")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -73,6 +74,8 @@ def _named(name: str, value: Any) -> Setting | None:
         return Setting("eager", str(value))
     if name == "guards" and value == "skip":
         return Setting("guards", name, value)
+    if name == "pad" and (pad := _PAD.fullmatch(str(value))):
+        return Setting("pad", pad[1], (int(pad[2]), tuple(sorted({*map(int, pad[3].split("/"))}))))
     if name.startswith("env."):
         return Setting("env", name.removeprefix("env."), str(value))
     if name.startswith("options."):

@@ -153,7 +153,7 @@ class _Comparison:
 
     def _try_remedy(self, remedy: Trial, drawn: Mapping[str, bool]) -> None:
         """What a remedy that was tried gives; it is compiled again, for the copies."""
-        how, self._trial = self._taken.how, remedy.name
+        how, self._trial, remedy.checked = self._taken.how, remedy.name, True
         usual = self._eager
         if drawn:
             self._torch._dynamo.reset()

@@ -83,11 +83,13 @@ def _trial(number: int, trial: Trial, verdicts: int, gains: int) -> Iterator[Lin
     mark, word = words.VERDICTS[trial.verdict]
     # Columns line up, so the spaces are kept; names are cut rather than wrapped.
     row = f"{number:>2} {mark} {word:<{verdicts}}  {words.gain(trial):<{gains}}  "
-    yield row + one_line(trial.name, 300), _TONES.get(trial.verdict, ""), "", "paste"
+    yield row + one_line(words.named(trial), 300), _TONES.get(trial.verdict, ""), "", "paste"
     for text in (words.timed(trial), words.details(trial)):
         if text:
             yield _line(text, _DIM, "     ", "       ")
     if trial.why:
         yield _line(trial.why, "", "     ", "       ")
-    for price in trial.price if trial.ratio is not None else ():
+    for note in trial.notes:
+        yield _line(note, "", "     ", "       ")
+    for price in words.prices(trial):
         yield _line(f"Price: {price}", "", "     ", "       ")

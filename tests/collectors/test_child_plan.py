@@ -461,3 +461,26 @@ def test_the_phase_of_a_trial_names_it():
     said = [order.detail for order in script.of(plan.Enter) if order.phase == "trial"]
     assert said[0] == "1/1 dynamic=None"
     assert said[1].startswith("1/1 dynamic=None, pair 1/")
+
+
+def test_a_trial_is_compiled_again_after_its_blocks_where_caches_are_its_own():
+    script = Script(eager_ms=8.0, compiled_ms=5.0, ratios=lambda _: 1.1)
+    assert trials(script, ["one"], again=True)
+    begun = [
+        (step, order)
+        for step, order in script.orders
+        if isinstance(order, plan.BeginTrial | plan.EndTrial)
+    ]
+    assert [order for _, order in begun] == [
+        plan.BeginTrial("one"),
+        plan.BeginTrial("one", again=True),
+        plan.EndTrial(),
+    ]
+    last_block = max(step for step, order in script.orders if isinstance(order, plan.CloseBlock))
+    assert last_block <= begun[1][0] < begun[2][0]
+
+
+def test_what_can_not_go_on_is_not_compiled_again():
+    script = Script(eager_ms=8.0, compiled_ms=5.0, refused=("bad",))
+    assert trials(script, ["bad"], again=True)
+    assert script.of(plan.BeginTrial) == [plan.BeginTrial("bad")]

@@ -2,6 +2,7 @@
 
 from difflib import unified_diff
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from child_runs import run_child, write_script
@@ -199,3 +200,77 @@ def test_eager_is_a_baseline_too(tmp_path):
     stances = {block["stance"] for block in run.of("block")}
     assert stances == {"eager", "trial"}
     assert trial(run, "backend=aot_eager")["state"] == "measured"
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """More trials than torch's limit of variants, of a function whose code can't be copied."""
+    folder = tmp_path_factory.mktemp("swept")
+    script = write_script(
+        folder,
+        """
+        import torch
+
+        net = torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval())
+        with torch.no_grad():
+            for _ in range(12):
+                value = net(torch.ones(4, 8))
+        """,
+    )
+    caches, debug = folder / "run" / "caches", folder / "run" / "debug"
+    run = tried(
+        script,
+        settings("torch._inductor.config.max_fusion_size=60"),
+        *(settings("backend=eager", f"torch._dynamo.config.verbose={n}") for n in range(4)),
+        settings("torch._inductor.config.max_fusion_size=61"),
+        trial_baseline="eager",
+        trial_caches=str(caches),
+        trial_debug=str(debug),
+    )
+    return run, caches, debug
+
+
+def test_each_compiles_with_empty_caches_and_then_with_its_own(swept):
+    run, caches, _ = swept
+    ends = run.of("trial")
+    assert [event["state"] for event in ends] == ["measured"] * 6
+    for event in (ends[0], ends[-1]):
+        assert (event["compiles"], event["warm_compiles"]) == (1, 1)
+        assert 0 < event["warm_compile_s"] < event["compile_s"] / 2
+    assert {path.parent.name[-2:] for path in caches.glob("*/fxgraph")} == {"60", "61"}
+
+
+def test_variants_of_torchs_own_functions_are_not_counted_against_the_limit(swept):
+    """Two for each trial, which is more than torch's eight: none of them ran in eager instead."""
+    ends = swept[0].of("trial")
+    assert [event["graphs"] for event in ends] == [1] * 6
+    assert [event["compiles"] for event in ends] == [event["warm_compiles"] for event in ends]
+
+
+def test_debug_folders_are_told_apart(swept):
+    run, _, debug = swept
+    first = run.of("trial")[0]
+    assert first["debug"].startswith(str(debug))
+    assert "max_fusion_size" in first["debug"]
+    assert list(Path(first["debug"]).rglob("output_code.py"))
+
+
+def test_what_is_replayed_till_the_time_is_up_counts(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+
+        @torch.compile(backend="eager")
+        def f(x):
+            return (x.sin() + 1).sum()
+
+        for _ in range(6):
+            value = f(torch.ones(64))
+        """,
+    )
+    run = tried(
+        script, settings("dynamic=True"), trial_seconds=1000.0, steps=1, blocks=10**6, timeout_s=10
+    )
+    assert trial(run, "dynamic=True")["state"] == "measured"
+    assert len({block["pair_index"] for block in run.of("block") if block.get("trial")}) >= 5

@@ -34,6 +34,7 @@ from traceview.collectors.child.settings import Setting, parse
         ("guards=skip", Setting("guards", "guards", "skip")),
         ("env.OMP_NUM_THREADS=2", Setting("env", "OMP_NUM_THREADS", "2")),
         ("eager=Net.forward", Setting("eager", "Net.forward")),
+        ("pad=ids:1:64/32/64", Setting("pad", "ids", (1, (32, 64)))),
     ],
 )
 def test_settings(text, setting):
@@ -50,6 +51,9 @@ def test_settings(text, setting):
         ("torch._dynamo.configs.x=1", "can be tried"),
         ("torch.cuda.set_device=1", "can be tried"),
         ("guards=drop", "can be tried"),
+        ("pad=ids:1", "can be tried"),
+        ("pad=ids:-1:32", "can be tried"),
+        ("pad=ids:1:32,64", "can be tried"),
         ("mode", "takes a value"),
         ("no_grad=True", "takes no value"),
         ("autocast", "takes a value"),

@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 
 from traceview.rules import (
+    ap_call_overhead,
     cg_dynamic_rerecord,
+    cg_moved_input,
     cg_skip_cpu,
     ind_misaligned_copy,
     ind_missed_epilogue,
@@ -231,6 +233,75 @@ class TestDynamicRerecord:
         events = list(self.events([f"({n},)" for n in range(9)], prefix=""))
         (one,) = found(cg_dynamic_rerecord, make(cudagraph_events=events, compiles=[]))
         assert (one.location, one.about) == (None, frozenset())
+
+
+class TestMovedInput:
+    """Rows cut from a run whose target network gets ``t.data = …`` in each step."""
+
+    USES = (
+        f'   File "{FILE}", line 50, in td_loss\n    t1, t2 = target(after)\n'
+        f'  File "{FILE}", line 23, in forward\n    return self.one(obs), self.two(obs)\n'
+    )
+    MOVED = (
+        "[0/0] Re-recording function=partition_0, reason=static input data pointer changed.\n"
+        "input name: primals_2. data pointer changed from 140686618916352 to 140686619004416. "
+        f"input stack trace:{USES}\n"
+        "input name: primals_1. data pointer changed from 140686618959360 to 140686619380736. "
+        f"input stack trace:{USES}"
+    )
+
+    def tables(self, make, reason=MOVED, recordings=range(70, 74), ms=(10.0, 16.0)):
+        spans = [
+            {
+                "trigger": "cudagraph_recording",
+                "compile_id": "0/0",
+                "step": step,
+                "duration_ms": each,
+            }
+            for step in recordings
+            for each in ms
+        ]
+        speedup = {"speedup": 0.21, "eager_ms": 10.9, "compiled_ms": 49.0, "outcome": "hurt"}
+        overhead = {"category": "idle_call_overhead", "kind": "idle", "ms": 16.4}
+        region = {"name": "td_loss", "calls": 90, "target_file": FILE, "target_line": 48}
+        return make(
+            cudagraph_events=[{"event": "rerecord", "reason": reason}] * 9,
+            compiles=[compile_row(co_name="td_loss", co_firstlineno=48)],
+            compile_intervals=spans,
+            blocks=[{"stance": "compiled", "first_step": 70, "steps": 4, "duration_ms": 196.0}],
+            speedups=[speedup],
+            accounting=[{"stance": "compiled", "clock": "device", **overhead}],
+            regions=[{**region, "pid": 1, "region_id": 0}],
+        )
+
+    def test_it_stands_where_the_inputs_are_used(self, make):
+        (one,) = found(cg_moved_input, self.tables(make))
+        assert one.title == "8 cudagraphs of td_loss(): the addresses of 2 inputs change"
+        assert (one.location.line, one.severity) == (50, "warning")
+        assert one.cost.ms_per_step == pytest.approx(26.0)
+        assert one.evidence[1].text == "recordings in 4 of 4 timed steps, 26.0 ms per step"
+
+    def test_without_a_stack_it_stands_at_the_function(self, make):
+        text = self.MOVED.replace(self.USES, " None")
+        (one,) = found(cg_moved_input, self.tables(make, text))
+        assert one.location.line == 48
+
+    def test_entering_the_function_is_its_symptom(self, make):
+        (one,) = found(cg_moved_input, self.tables(make))
+        (entering,) = found(ap_call_overhead, self.tables(make))
+        assert one.rule in ap_call_overhead.FOLLOWS
+        assert one.about & entering.about
+
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            {"recordings": range(1, 9)},  # before the timed steps: once for each set of addresses
+            {"ms": (1.0, 1.0)},
+            {"reason": "[0/0] Re-recording function=partition_0, reason=dead outputs differ"},
+        ],
+    )
+    def test_early_cheap_or_other_recordings_are_passed_over(self, make, rows):
+        assert found(cg_moved_input, self.tables(make, **rows)) == []
 
 
 class TestMisalignedCopy:

@@ -45,9 +45,14 @@ def target(monkeypatch):
                 for call in calls:
                     call["cleared"] = True
 
-            def carry_out(self, asked, *, seconds, baseline="compiled", timeout_s=None):
+            def carry_out(self, asked, *, seconds, baseline="compiled", timeout_s=None, how=None):
                 calls.append({"options": self.options, "asked": asked, "run": self.run})
-                calls[-1] |= {"baseline": baseline, "seconds": timeout_s, "blocks": seconds}
+                calls[-1] |= {
+                    "baseline": baseline,
+                    "seconds": timeout_s,
+                    "blocks": seconds,
+                    "how": how,
+                }
                 raw = self.run.folder / "raw" / f"trials-{len(calls)}"
                 events = [e for one in asked for e in leaves(one.name, gain, base=baseline)]
                 return write(raw, events), Ending("exit", 0)
@@ -184,6 +189,68 @@ class TestSweep:
         assert cli.code == 2
         assert "Nothing to sweep over" in cli.err
 
+    def test_its_trials_have_caches_of_their_own(self, cli, run, target):
+        calls = target(1.2)
+        cli("sweep", "--modes", "default", "--keep-debug", run)
+        assert calls[0]["how"] == door.How(own_caches=True, keep_debug=True)
+        cli("try", run)
+        assert calls[1]["how"] == door.How()
+
+
+class TestArguments:
+    """``--args``: a process for each combination of the script's arguments."""
+
+    def test_each_combination_is_a_process(self, cli, run, target):
+        calls = target(1.2)
+        cli("sweep", "--args", "--batch 1,8 --seq=4", "--modes", "default,max-autotune", run)
+        assert cli.code == 0
+        assert [call["how"].arguments for call in calls] == [
+            ("--batch", "1", "--seq=4"),
+            ("--batch", "8", "--seq=4"),
+        ]
+        names = [one.name for one in calls[0]["asked"]]
+        assert names == ["mode=default", "mode=max-autotune"]
+        assert re.search(r" 1 ▲ accepted  1.20× .*--batch 1 --seq=4 mode=default", cli.out)
+        assert cli.out.startswith("▲ 1.20× (1.20–1.20×) against an eager step in the mean of 2")
+        document = json.loads((run / "trials.json").read_text())
+        jsonschema.validate(document, schema())
+        assert document["trials"][2]["arguments"] == ["--batch", "8", "--seq=4"]
+        cell = '<td class="arguments mono">--batch 8 --seq=4</td>'
+        assert cell in (run / "trials.html").read_text()
+
+    def test_the_first_one_is_diagnosed(self, cli, run, target, monkeypatch):
+        calls = target(1.2)
+        seen = []
+        monkeypatch.setattr(
+            collectors, "collect", lambda options, _: (seen.append(options), Run.open(run))[1]
+        )
+        cli("sweep", "--args", "--batch 1,8", "bench.py", "--fp16")
+        assert seen[0].args == ("--fp16", "--batch", "1")
+        assert {call["options"].args for call in calls} == {("--fp16",)}
+        assert [call["how"].arguments[1] for call in calls] == ["1", "8"]
+        assert [one.name for one in calls[0]["asked"]] == ["as the script compiles"]
+
+    def test_a_script_that_fails_is_a_row(self, cli, run, target):
+        error = {"event": "error", "t": 1.0, "type": "MemoryError", "message": "too large"}
+
+        def leaves(name, gain, base):
+            return [error] if len(calls) == 1 else measured(name, gain, base=base)
+
+        calls = target(1.2, leaves)
+        cli("sweep", "--args", "--batch 64,8", run)
+        assert cli.code == 0
+        assert re.search(r" 1 ✕ failed +--batch 64 as the script compiles", cli.out)
+        assert "MemoryError: too large" in cli.out
+        assert re.search(r" 2 ▲ accepted +1.20× .*--batch 8 as the", cli.out)
+        assert "--batch 64: every trial failed." in cli.out
+
+    @pytest.mark.parametrize("words", ["--batch 1", "--batch '1,8"])
+    def test_what_can_not_be_swept(self, cli, run, target, words):
+        calls = target(1.2)
+        cli("sweep", "--args", words, run)
+        assert (cli.code, calls) == (2, [])
+        assert "--args can't be used: no" in cli.err
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -234,22 +301,37 @@ class TestLadder:
                 {"backend=aot_eager_decomp_partition", "backend=inductor"},
                 (),
                 "backend=aot_eager_decomp_partition is the first backend that differs from eager:"
-                " the fault is in a decomposition or in the partitioner.",
+                " the fault is in decompositions and the split into forward and backward.",
             ),
             (
                 {"backend=inductor"},
                 {"backend=aot_eager"},
-                "backend=aot_eager is the first backend that fails: the fault is in what"
-                " AOTAutograd makes of the graph.",
+                "backend=aot_eager is the first backend that fails: the fault is in AOTAutograd,"
+                " which takes writes out of the graph.",
             ),
-            (set(), (), None),
+            (
+                set(),
+                (),
+                "No backend fails or differs from eager: eager, aot_eager,"
+                " aot_eager_decomp_partition, inductor.",
+            ),
         ],
     )
     def test_it_is_named(self, cli, run, target, wrong, failing, said):
         target(1.0, self.leaves(wrong, failing))
-        ladder = "eager,aot_eager,aot_eager_decomp_partition,inductor"
-        cli("sweep", "--json", "--backends", ladder, run)
-        assert json.loads(cli.out)["notes"] == ([said] if said else [])
+        cli("sweep", "--json", "--backends", "ladder", run)
+        document = json.loads(cli.out)
+        assert document["notes"] == [said]
+        names = {one["name"] for one in document["trials"]}
+        ladder = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
+        assert names == {*(f"backend={rung}" for rung in ladder), "fullgraph=True"}
+
+    def test_errors_stand_in_its_table(self, cli, run, target):
+        target(1.0, self.leaves({"backend=inductor"}))
+        cli("sweep", "--backends", "ladder", run)
+        assert "RMSE 0.001, eager's 1e-07" in cli.out
+        page = (run / "trials.html").read_text()
+        assert page.count("difference 0.25<br>RMSE 0.001<br>eager's 1e-07") == 5
 
 
 class TestOwnPatch:
@@ -300,3 +382,25 @@ class TestOwnPatch:
         cli("try", "--patch", diff(text), run)
         assert (cli.code, calls) == (2, [])
         assert said in cli.err
+
+
+@pytest.mark.parametrize(
+    ("ending", "stderr", "said"),
+    [
+        (Ending("exit", 0), "a warning\n", None),
+        (Ending("stopped", 0), "", None),
+        (
+            Ending("exit", 2),
+            "usage\nbench.py: error: no such option\n\n",
+            "exit code 2: bench.py: er",
+        ),
+        (Ending("exit", 1), None, "the script ended with exit code 1"),
+        (Ending("signal", None, 11), "", "the process ended with SIGSEGV"),
+        (Ending("signal", None, 200), "", "the process ended with signal 200"),
+    ],
+)
+def test_how_a_process_failed_is_said(tmp_path, ending, stderr, said):
+    if stderr is not None:
+        (tmp_path / "stderr.txt").write_text(stderr)
+    found = door.failure(ending, tmp_path)
+    assert found is None if said is None else found.startswith(said)

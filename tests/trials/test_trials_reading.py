@@ -1,10 +1,21 @@
 """What a trials process measured, and the verdict on it."""
 
+import re
+import shutil
+
 import pytest
+from recordings import unpack
 from trial_events import agreeing, block, blocks, check, measured, remedy, trial, write
 
-from traceview.trials.judging import beyond_noise, judged
-from traceview.trials.reading import read_trials
+from traceview.trials.judging import (
+    NO_CPU_TEMPLATE,
+    NO_GPU,
+    NOTHING_COMPILED,
+    beyond_noise,
+    judged,
+)
+from traceview.trials.reading import Died, read_died, read_trials
+from traceview.trials.remedies import AUTOTUNING, CUDAGRAPH_MEMORY
 
 NAME = "dynamic=None"
 
@@ -138,3 +149,142 @@ def test_beyond_noise(tmp_path, other, beyond):
     one = verdict_on(tmp_path / "one", measured(NAME, 1.4, noise=0.01))
     two = verdict_on(tmp_path / "two", measured(NAME, other, noise=0.01))
     assert beyond_noise(one, two) is beyond
+
+
+class TestLogged:
+    """What torch's logs of the process say of a trial: of the time between its begin and end."""
+
+    @pytest.fixture
+    def logged(self, tmp_path):
+        """The logs of a recorded run as those of a trials process, of one trial all the time."""
+
+        def read(recorded, name=NAME, **more):
+            run = unpack(recorded, tmp_path)
+            raw = run / "raw" / "trials-1"
+            raw.mkdir()
+            shutil.copytree(run / "raw" / "cold" / "structured", raw / "structured")
+            for file in (run / "raw" / "cold").glob("torch_logs.txt*"):
+                shutil.copy(file, raw)
+            (log, *_) = sorted((raw / "structured").glob("*.log*"))
+            (events, *_) = sorted((run / "raw" / "cold").glob("events-*"))
+            pid = int(re.search(r"events-(\d+)", events.name)[1])
+            assert log.stat().st_size
+            span = {"began_us": 0.0, "timed_us": 1e17, **more}
+            found = [*blocks(name, 1.4, base="eager"), *agreeing(name), trial(name, **span)]
+            write(raw, found, pid=pid)
+            return read_trials(raw, "eager")[name]
+
+        return read
+
+    def test_cudagraphs_that_are_recorded(self, logged):
+        found = logged("gpu-cg_skip_cpu_good").logged
+        assert found.cudagraphs == "yes"
+        assert found.cudagraphs_why is None
+
+    def test_those_that_torch_skips(self, logged):
+        found = logged("gpu-cg_skip_mutation").logged
+        assert found.cudagraphs == "skipped"
+        assert "mutated inputs" in found.cudagraphs_why
+
+    def test_those_of_a_part_of_the_graph(self, logged):
+        found = logged("gpu-cg_skip_cpu").logged
+        assert (found.cudagraphs, found.cudagraphs_why) == ("yes", "not all of it: DeviceCopy ops")
+
+    def test_autotuning(self, logged):
+        assert logged("bad-ct_autotune_cost").logged.autotune_s > 1
+
+    def test_recompiles(self, logged):
+        assert logged("bad-rc_python_constant").logged.recompiles >= 2
+
+    def test_what_is_logged_outside_of_it_is_not_its_own(self, logged):
+        found = logged("bad-ct_autotune_cost", timed_us=1.0).logged
+        assert (found.autotune_s, found.recompiles, found.cudagraphs) == (0.0, 0, None)
+
+    def test_without_logs_nothing_is_known(self, tmp_path):
+        folder = tmp_path / "run" / "raw" / "trials-1"
+        events = measured(NAME, 1.4)
+        found = read_trials(write(folder, events), "compiled")[NAME].logged
+        assert (found.recompiles, found.autotune_s, found.cudagraphs) == (None, None, None)
+
+    def test_a_break_under_fullgraph_has_its_line(self, logged):
+        found = logged("bad-gb_item")
+        assert re.fullmatch(r"\w+\.py:\d+", found.logged.place)
+
+
+class TestRow:
+    """What a row of the record says besides its gain."""
+
+    def made(self, tmp_path, name, *checks, on_gpu=None, ratio=1.25, baseline="eager", **ended):
+        events = [*blocks(name, ratio, base=baseline), *checks, trial(name, **ended)]
+        found = read_trials(write(tmp_path, events), baseline)[name]
+        return judged(remedy(name), found, baseline, on_gpu)
+
+    def test_break_even_is_against_eager(self, tmp_path):
+        # 2.5 s of compilation, 2 ms of 10 saved at every step
+        assert self.made(tmp_path, NAME).break_even_steps == pytest.approx(1250, rel=0.02)
+
+    @pytest.mark.parametrize("ratio", [0.8, 1.005])
+    def test_what_is_not_accepted_never_pays(self, tmp_path, ratio):
+        assert self.made(tmp_path, NAME, ratio=ratio).break_even_steps is None
+
+    def test_against_the_compiled_step_there_is_none(self, tmp_path):
+        assert self.made(tmp_path, NAME, baseline="compiled").break_even_steps is None
+
+    @pytest.mark.parametrize(("again", "seconds"), [(1, 0.25), (2, None), (None, None)])
+    def test_warm_seconds_count_where_it_compiled_as_often(self, tmp_path, again, seconds):
+        made = self.made(tmp_path, NAME, warm_compiles=again, warm_compile_s=0.25)
+        assert made.compile_seconds_warm == seconds
+
+    def test_errors_are_of_the_output_with_the_largest_for_its_size(self, tmp_path):
+        small = check(NAME, "trial", True, "y", rmse=0.5, scale=1000.0, max_abs_diff=3.0)
+        large = check(NAME, "trial", True, "z", rmse=0.25, scale=1.0, max_abs_diff=0.75)
+        made = self.made(tmp_path, NAME, small, large)
+        assert (made.rmse, made.eager_rmse, made.max_abs_diff) == (0.25, 1e-7, 0.75)
+
+    def test_no_one_gains_by_cudagraphs_on_a_cpu(self, tmp_path):
+        made = self.made(tmp_path, "mode=reduce-overhead", on_gpu=False)
+        assert (made.cudagraphs, made.cudagraphs_why) == ("no", "on a CPU")
+        assert made.notes == (NO_GPU,)
+        assert CUDAGRAPH_MEMORY not in made.price
+        on_gpu = self.made(tmp_path, "mode=reduce-overhead", on_gpu=True)
+        assert (on_gpu.cudagraphs, on_gpu.notes) == (None, ())
+        assert CUDAGRAPH_MEMORY in on_gpu.price
+
+    @pytest.mark.parametrize("autotuned", [0.0, 2.0])
+    def test_nor_by_autotuning_that_chose_nothing(self, tmp_path, autotuned):
+        name = "mode=max-autotune-no-cudagraphs"
+        events = [*blocks(name, 1.2, base="eager"), trial(name)]
+        found = read_trials(write(tmp_path, events), "eager")[name]
+        logged = found.logged.__class__(recompiles=0, autotune_s=autotuned)
+        made = judged(remedy(name), found.__class__(
+            found.ended, found.ratio, found.pairs, found.clock, found.outputs, logged
+        ), "eager", on_gpu=False)  # fmt: skip
+        assert made.autotune_seconds == autotuned
+        assert (NO_CPU_TEMPLATE in made.notes) is (autotuned == 0)
+        assert (AUTOTUNING in made.price) is (autotuned > 0)
+
+    def test_a_trial_that_compiled_nothing_says_so(self, tmp_path):
+        assert NOTHING_COMPILED in self.made(tmp_path, NAME, compiles=0, graphs=0).notes
+        assert self.made(tmp_path, "eager=Net", compiles=0, graphs=0).notes == ()
+
+    def test_a_debug_folder_is_named_from_the_run_folder(self, tmp_path):
+        raw = tmp_path / "raw" / "trials-1"
+        events = [*blocks(NAME, 1.2), trial(NAME, debug=str(raw / "debug" / "1"))]
+        found = read_trials(write(raw, events), "compiled")[NAME]
+        assert judged(remedy(NAME), found).debug == "raw/trials-1/debug/1"
+
+
+class TestDied:
+    """A process that ended before its trials had."""
+
+    def test_the_trial_under_way(self, tmp_path):
+        begun = [{"event": "trial_begin", "t": 1.0, "name": name} for name in ("a", "b")]
+        events = [begun[0], trial("a"), begun[1]]
+        assert read_died(write(tmp_path, events)) == Died("b", None)
+
+    def test_the_scripts_own_exception(self, tmp_path):
+        error = {"event": "error", "t": 1.0, "type": "KeyError", "message": "x\nmore"}
+        assert read_died(write(tmp_path, [error])) == Died(None, "KeyError: x")
+
+    def test_one_that_left_no_events(self, tmp_path):
+        assert read_died(tmp_path) == Died()

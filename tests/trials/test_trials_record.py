@@ -126,6 +126,7 @@ def test_nothing_at_all():
     empty = Results(**{
         **fields, "target": "x", "created": None, "traceview": "0", "baseline": "eager",
         "budget_seconds": 1.0, "environment": {}, "recommended": None,
+        "eager_ms": None, "compiled_ms": None, "speedup": None, "speedup_interval": None,
     })  # fmt: skip
     assert "Nothing was tried" in tables.html(empty)
     assert terminal.render(empty, 80, color=False) == "= Nothing was tried"
@@ -150,6 +151,33 @@ def test_no_cell_is_a_formula(record, text):
     (row,) = csv.DictReader(io.StringIO(made))
     assert (row["name"], row["why"], row["target"]) == (f"'{text}",) * 3
     assert not row["ratio"].startswith("'")
+
+
+def test_a_sweeps_row_has_what_a_table_of_several_needs(record):
+    row = msgspec.structs.replace(
+        record.trials[0], arguments=("--batch", "8"), compile_seconds_warm=0.25,
+        autotune_seconds=1.5, recompiles=2, cudagraphs="skipped", cudagraphs_why="mutated <i>",
+        break_even_steps=1234, rmse=1.5e-7, eager_rmse=1e-7, max_abs_diff=0.5,
+        notes=("no <b>",), debug="raw/trials-1/debug/1",
+    )  # fmt: skip
+    made = msgspec.structs.replace(
+        record, baseline="eager", trials=(row,), eager_ms=5.0, compiled_ms=4.0, speedup=1.25
+    )
+    (cells,) = csv.DictReader(io.StringIO(tables.csv(made)))
+    assert cells["arguments"] == "'--batch 8"
+    assert (cells["cudagraphs"], cells["break_even_steps"]) == ("skipped", "1234")
+    assert (cells["rmse"], cells["speedup"], cells["notes"]) == ("1.5e-07", "1.25", "no <b>")
+    page = tables.html(made)
+    for text in ("Eager → compiled", "mutated &lt;i&gt;", "no &lt;b&gt;", "warm: 0.2",
+                 "2 recompiles", "autotuning: 1.5", "1,234 steps", "RMSE 1.5e-07", "--batch 8",
+                 "5.00 ms in eager, 4.00 ms compiled: 1.25×"):  # fmt: skip
+        assert text in page
+    table = tables.markdown(made)
+    assert "1.50 s of it autotuning; 250 ms with warm caches" in table
+    assert "skipped: mutated" in table
+    said = terminal.render(made, 100, color=False)
+    assert "break-even after 1,234 steps" in said
+    assert "debug folder raw/trials-1/debug/1" in said.replace("\n      ", "")
 
 
 def test_a_table_for_an_issue(record):

@@ -3,8 +3,8 @@
 import pytest
 
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
-from traceview.trials import named, offered, swept
-from traceview.trials.remedies import NO_REMEDY, code_of
+from traceview.trials import combinations, named, offered, swept
+from traceview.trials.remedies import AS_IT_IS, NO_REMEDY, code_of
 
 DIFF = "--- train.py\n+++ train.py\n@@ -1,1 +1,1 @@\n-a = 1\n+a = 2"
 
@@ -159,3 +159,27 @@ def test_every_line_of_code_is_python():
     ]  # fmt: skip
     for line in code_of(every):
         compile(f"{line}\n    pass" if line.startswith("with ") else line, "<code>", "exec")
+
+
+class TestArguments:
+    """``sweep --args``: values of a script's arguments in all combinations."""
+
+    def test_the_last_varies_fastest(self):
+        assert combinations("--batch 1,8 --seq=128,512 --fp16") == [
+            ("--batch", "1", "--seq=128", "--fp16"),
+            ("--batch", "1", "--seq=512", "--fp16"),
+            ("--batch", "8", "--seq=128", "--fp16"),
+            ("--batch", "8", "--seq=512", "--fp16"),
+        ]
+
+    def test_a_value_may_have_spaces_and_repeats_once(self):
+        assert combinations("'a b,c' 'a b,a b'") == [("a b", "a b"), ("c", "a b")]
+
+    @pytest.mark.parametrize("words", ["", "--batch 1", "--batch '1,2"])
+    def test_without_several_values_there_is_nothing_to_sweep(self, words):
+        with pytest.raises(ValueError, match=r"."):
+            combinations(words)
+
+    def test_without_other_settings_the_script_is_measured_as_it_is(self):
+        (one,) = swept([], [])
+        assert (one.name, one.settings) == (AS_IT_IS, ())

@@ -12,9 +12,9 @@ from traceview.trials.rounds import LEAST_S, Process
 class Script:
     """A target whose processes leave these events, in turn; a clock that it moves on."""
 
-    def __init__(self, folder, *processes, seconds=10.0, ending="exit"):
+    def __init__(self, folder, *processes, seconds=10.0, ending="exit", failure=None):
         self._folder, self._processes = folder, list(processes)
-        self._seconds, self._ending = seconds, ending
+        self._seconds, self._ending, self._failure = seconds, ending, failure
         self.asked, self.alone, self.given, self.now = [], [], [], 0.0
 
     def __call__(self, remedies, seconds):
@@ -22,7 +22,7 @@ class Script:
         self.given.append(seconds)
         self.now += self._seconds
         raw = write(self._folder / f"trials-{len(self.asked)}", self._processes.pop(0))
-        return Process(raw, self._ending)
+        return Process(raw, self._ending, self._failure)
 
     def apart(self, remedy, seconds):
         self.alone.append(remedy and remedy.name)
@@ -344,3 +344,122 @@ class TestByAHair:
     def test_what_is_clear_is_not_measured_again(self, tmp_path):
         script = Script(tmp_path, measured(A.name, 1.5))
         assert tried(script, A).recommended.trials == (A.name,)
+
+
+class TestCrash:
+    """A rung that takes its process down is a row; the others are asked for again."""
+
+    KILLED = "the process ended with SIGSEGV"
+
+    def begun(self, name):
+        return {"event": "trial_begin", "t": 1.0, "name": name}
+
+    def test_the_one_under_way_has_failed(self, tmp_path):
+        first = [*measured(A.name, 1.4), self.begun(B.name)]
+        script = Script(tmp_path, first, measured(C.name, 1.0), ending="signal",
+                        failure=self.KILLED)  # fmt: skip
+        made = tried(script, A, B, C, together=False)
+        assert script.asked == [[A.name, B.name, C.name], [C.name]]
+        assert {one.name: one.verdict for one in made.trials} == {
+            A.name: "accepted",
+            B.name: "failed",
+            C.name: "no_gain",
+        }
+        assert made.trials[1].why == self.KILLED
+        assert made.not_tried == ()
+
+    def test_where_none_begins_all_fail_as_the_script(self, tmp_path):
+        script = Script(tmp_path, [], failure="exit code 2: bench.py: error: no such option")
+        made = tried(script, A, B)
+        assert [(one.verdict, one.why[:11]) for one in made.trials] == [
+            ("failed", "exit code 2"),
+            ("failed", "exit code 2"),
+        ]
+
+    def test_the_end_of_the_budget_is_no_failure(self, tmp_path):
+        script = Script(tmp_path, [self.begun(A.name)], ending="timeout", failure=None)
+        assert whys(tried(script, A)) == {A.name: "the budget of 600 s was spent"}
+
+
+class TestArguments:
+    """Combinations of the script's arguments: a process each, with a part of the budget."""
+
+    def asked(self, *values, names=(A.name,)):
+        return tuple(
+            Remedy(name, (name,), arguments=("--batch", value))
+            for value in values
+            for name in names
+        )
+
+    def swept(self, script, remedies, budget=600.0):
+        plan = Plan(tuple(remedies), "eager", budget, together=False)
+        return results(plan, script, script.apart, script.clock)
+
+    def test_what_one_leaves_the_next_ones_have(self, tmp_path):
+        events = measured(A.name, 1.4, base="eager")
+        script = Script(tmp_path, events, events, events, seconds=60.0)
+        made = self.swept(script, self.asked("1", "8", "32"))
+        assert script.given == [200.0, 270.0, 480.0]
+        assert [one.arguments[1] for one in made.trials] == ["1", "8", "32"]
+
+    def test_the_first_ones_have_enough_of_a_short_budget(self, tmp_path):
+        events = measured(A.name, 1.4, base="eager")
+        script = Script(tmp_path, events, events, seconds=50.0)
+        made = self.swept(script, self.asked("1", "8", "32"), budget=102.0)
+        assert script.given == [50.0, 50.0]
+        assert [row.arguments for row in made.not_tried] == [("--batch", "32")]
+        assert whys(made) == {A.name: "the budget of 102 s was spent"}
+
+    def test_an_interrupt_ends_all(self, tmp_path):
+        script = Script(tmp_path, [], ending="interrupted")
+        made = self.swept(script, self.asked("1", "8"))
+        assert script.asked == [[A.name]]
+        assert [row.why for row in made.not_tried] == ["interrupted", "interrupted"]
+
+    def test_recommended_is_what_gains_somewhere_and_loses_nowhere(self, tmp_path):
+        small = [*measured(A.name, 2.0, base="eager"), *measured(B.name, 1.2, base="eager")]
+        large = [*measured(A.name, 0.9, base="eager"), *measured(B.name, 1.8, base="eager")]
+        made = self.swept(
+            Script(tmp_path, small, large), self.asked("1", "8", names=(A.name, B.name))
+        )
+        best = made.recommended
+        assert best.trials == (B.name,)
+        assert best.ratio == pytest.approx((1.2 * 1.8) ** 0.5, rel=0.01)
+        assert best.interval[0] < 1.21
+        assert best.interval[1] > 1.79
+        assert made.notes == (f"--batch 1: {A.name} is best (2.00×).",)
+
+    def test_of_several_as_fast_the_first_without_a_price_is_recommended(self, tmp_path):
+        priced = "guards=skip"
+        both = [
+            event
+            for name, ratio in ((priced, 1.41), (A.name, 1.40), (B.name, 1.405))
+            for event in measured(name, ratio, noise=0.02, base="eager")
+        ]
+        made = self.swept(
+            Script(tmp_path, both, both),
+            self.asked("1", "8", names=(priced, A.name, B.name)),
+        )
+        assert made.recommended.trials == (A.name,)
+
+    def test_a_combination_that_can_not_run_does_not_decide(self, tmp_path):
+        error = {"event": "error", "t": 1.0, "type": "OutOfMemoryError", "message": "no"}
+        script = Script(tmp_path, measured(A.name, 1.4, base="eager"), [error])
+        made = self.swept(script, self.asked("1", "64"))
+        assert made.recommended.trials == (A.name,)
+        assert made.notes == ("--batch 64: every trial failed.",)
+
+
+class TestEvidence:
+    """After a sweep the recommendation says what it rests on."""
+
+    def test_what_comes_next_and_when_it_pays(self, tmp_path):
+        both = [*measured(A.name, 2.0, base="eager"), *measured(B.name, 1.2, base="eager")]
+        plan = Plan((A, B), "eager", 600.0, together=False)
+        script = Script(tmp_path, both)
+        best = results(plan, script, script.apart, script.clock).recommended
+        assert f"next comes {B.name} (1.20×)" in best.why
+        assert "2.50 s of compilation pay off after 500 steps" in best.why
+
+    def test_not_where_it_is_compared_with_the_compiled_step(self, tmp_path):
+        assert "pay off" not in tried(Script(tmp_path, measured(A.name, 2.0)), A).recommended.why

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceview.words.text import clean, display_width, one_line, wrap
+from traceview.words.text import clean, display_width, one_line, sentences, wrap
 
 
 def test_escape_sequences_go_and_other_invisible_characters_are_shown():
@@ -13,6 +13,13 @@ def test_escape_sequences_go_and_other_invisible_characters_are_shown():
 
 def test_a_limit_says_what_it_leaves_out():
     assert one_line("x" * 1500, 1000) == "x" * 1000 + "… (500 more characters)"
+
+
+def test_a_text_of_sentences_ends_with_one():
+    text = "Take the first. Take the\nsecond. " + "Take a third, which is far too long. " * 2
+    assert sentences(text, 50) == "Take the first. Take the second. …"
+    assert sentences(text, 200) == " ".join(text.split())
+    assert sentences("x" * 90, 50) == one_line("x" * 90, 50)
 
 
 def test_wide_characters_take_two_columns_and_combining_ones_none():

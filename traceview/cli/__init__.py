@@ -15,6 +15,7 @@ _COMMANDS = {
     "collect": ("scripts", "Run a script and record it, without analysing it."),
     "try": ("trials", "Try what the findings advise, and measure what it gains."),
     "sweep": ("trials", "Measure modes, dynamic shapes or backends against eager."),
+    "rollout": ("rollout", "Check whether a compiled service is safe to roll out."),
     "postmortem": ("postmortem", "Read the logs of a finished job and explain them."),
     "report": ("runs", "Write the report of a run again."),
     "compare": ("compare", "Compare two runs: what got slower or faster, and why."),

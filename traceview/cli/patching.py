@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from pathlib import Path, PurePath
 
+from traceview.cli.again import run_folder
 from traceview.collectors.child.patches import NotPatched, applied, file_of
-from traceview.errors import RunFolderError, UsageError
+from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
+from traceview.json_errors import NOT_JSON
 from traceview.parse import load_or_parse
 from traceview.run import Run
-from traceview.trials import Remedy
+from traceview.trials import Remedy, from_json
+from traceview.trials.model import RESULTS
 
 KEPT = ".orig"
 _HEADER = re.compile(r"^--- (?P<name>[^\t\n]+).*\n\+\+\+ .*\n", re.MULTILINE)
@@ -37,6 +41,38 @@ def own_patch(path: Path) -> Remedy:
         fact = f"{path} can't be tried: {said}."
         raise UsageError(fact, "Give a unified diff of one file.", slug="patch") from why
     return Remedy(f"patch {path.name}", patch=text)
+
+
+def apply_trial(number: int, module: str | None, target: tuple[str, ...]) -> str:
+    """Write the patch of a trial into the user's file; what was done, in a sentence."""
+    folder = run_folder(module, target)
+    if folder is None:
+        fact = "--apply needs the run folder that holds the results."
+        raise UsageError(fact, f"Use `traceview try --apply {number} RUN`.", slug="apply-no-run")
+    run = Run.open(folder)
+    try:
+        data = json.loads((folder / RESULTS).read_bytes())
+    except (OSError, *NOT_JSON) as error:
+        fact = f"{folder} has no {RESULTS} that can be read."
+        remedy = f"Run `traceview try {folder}` first."
+        raise NothingToAnalyse(fact, remedy, slug="no-trials") from error
+    trials = from_json(data).trials
+    if number > len(trials):
+        fact = f"{folder} has {len(trials)} trials, not {number}."
+        raise UsageError(fact, "Give the number in front of an accepted trial.", slug="apply")
+    trial = trials[number - 1]
+    if trial.verdict != "accepted" or trial.patch is None:
+        why = "it was not accepted" if trial.patch else "it changes settings, not a file"
+        fact = f"Trial {number} ({trial.name}) has no patch to apply: {why}."
+        remedy = "Paste the code of the recommendation, or give another number."
+        raise UsageError(fact, remedy, slug="apply")
+    try:
+        changed, kept = apply(trial.patch, run)
+    except OSError as error:
+        fact = f"{error.filename or 'The file'} can't be changed ({error.strerror or error})."
+        remedy = "Fix its permissions, or apply the patch by hand."
+        raise RunFolderError(fact, remedy, slug="apply") from error
+    return f"Wrote {trial.name} into {changed}; the old file is {kept}."
 
 
 def apply(patch: str, run: Run) -> tuple[Path, Path]:

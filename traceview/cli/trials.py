@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,12 +14,12 @@ import click
 from traceview.cli.again import inside, run_folder, run_of
 from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
 from traceview.cli.scripts import INTERRUPTED
-from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
-from traceview.json_errors import NOT_JSON
+from traceview.errors import UsageError
+from traceview.torchtext.stages import STAGES
 
 if TYPE_CHECKING:
     from traceview.cli.console import Console
-    from traceview.collectors.trials import Trials
+    from traceview.collectors.trials import How, Trials
     from traceview.diagnosis import Diagnosis
     from traceview.rules.choice import Choice
     from traceview.run import Run
@@ -135,7 +135,9 @@ def try_command(
     to analyse), 130 (interrupted).
     """
     if apply_number is not None:
-        click.echo(_apply(apply_number, options["module"], options["target"]))
+        from traceview.cli.patching import apply_trial
+
+        click.echo(apply_trial(apply_number, options["module"], options["target"]))
         return
     from traceview.cli.patching import own_patch
 
@@ -159,7 +161,20 @@ def try_command(
 @click.option(
     "--backends",
     metavar="NAMES",
-    help="Backends: `eager,aot_eager,inductor`; also the script with fullgraph=True.",
+    help="Backends: `eager,aot_eager,inductor`, or `ladder` for all of torch's four; also the"
+    " script with fullgraph=True.",
+)
+@click.option(
+    "--args",
+    "arguments",
+    metavar="ARGS",
+    help='Arguments of the script with several values each: "--batch 1,8,32 --seq 128,512". Each'
+    " combination runs in a process of its own.",
+)
+@click.option(
+    "--keep-debug",
+    is_flag=True,
+    help="Keep the folders of TORCH_COMPILE_DEBUG, one for each trial, in the run folder.",
 )
 @_trying
 @collecting
@@ -168,36 +183,66 @@ def sweep_command(
     modes: str | None,
     dynamic: str | None,
     backends: str | None,
+    arguments: str | None,
+    keep_debug: bool,
     **options: Any,  # noqa: ANN401 (click's options)
 ) -> None:
     """Measure SCRIPT in several modes, with dynamic shapes or not, or with several backends.
 
-    Each of them, in all combinations, runs in blocks that alternate with eager ones. In place of
-    SCRIPT, the run folder of `traceview diagnose` continues from there.
+    Each of them, in all combinations, runs in blocks that alternate with eager ones; with --args,
+    for each combination of the script's arguments. In place of SCRIPT, the run folder of
+    `traceview diagnose` continues from there.
 
     \b
     traceview sweep --modes default,reduce-overhead,max-autotune --dynamic none,true train.py
-    traceview sweep --backends eager,aot_eager,inductor train.py
+    traceview sweep --backends ladder train.py
+    traceview sweep --args "--batch 1,8,32 --seq 128,512" bench.py
     """
     axes = [
-        _axis("backend", backends),
+        _axis("backend", ",".join(STAGES) if backends == "ladder" else backends),
         _axis("mode", modes),
         _axis("dynamic", dynamic),
     ]
-    if not any(axes):
+    if not any(axes) and arguments is None:
         fact = "Nothing to sweep over was given."
-        remedy = "Use --modes default,max-autotune, --dynamic none,true or --backends NAMES."
+        remedy = (
+            "Put --modes default,max-autotune, --dynamic none,true, --backends ladder or --args"
+            ' "--batch 1,8" before the script.'
+        )
         raise UsageError(fact, remedy, slug="no-axis")
+    words = _combinations(arguments) if arguments is not None else [()]
 
-    def plan(_found: Diagnosis, _choice: Choice, _run: Run, budget_s: float) -> Plan:
+    def plan(found: Diagnosis, _choice: Choice, _run: Run, budget_s: float) -> Plan:
+        from msgspec.structs import replace
+
+        from traceview.diagnosis.tree import everyone
         from traceview.trials import Plan, named, swept
 
         remedies = swept(*axes)
         if backends:
             remedies.append(named(("fullgraph=True",)))
-        return Plan(tuple(remedies), "eager", budget_s, together=False)
+        return Plan(
+            tuple(replace(each, arguments=own) for own in words for each in remedies),
+            "eager",
+            budget_s,
+            together=False,
+            on_gpu=(name != "cpu") if (name := found.environment.get("device_name")) else None,
+            launch_bound=any(each.rule == "ap-launch-bound" for each in everyone(found.findings)),
+        )
 
-    click.get_current_context().exit(_carry_out(plan, **options))
+    code = _carry_out(plan, first=words[0], keep_debug=keep_debug, **options)
+    click.get_current_context().exit(code)
+
+
+def _combinations(arguments: str) -> list[tuple[str, ...]]:
+    from traceview.trials import combinations
+
+    try:
+        return combinations(arguments)
+    except ValueError as error:
+        fact = f"--args can't be used: {str(error).lower()}."
+        remedy = 'Separate values by commas: --args "--batch 1,8,32 --seq 128,512".'
+        raise UsageError(fact, remedy, slug="args") from error
 
 
 def _axis(name: str, values: str | None) -> list[str]:
@@ -222,29 +267,39 @@ def _carry_out(
     job_steps: int | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    first: tuple[str, ...] = (),
+    keep_debug: bool = False,
     **collecting: Any,  # noqa: ANN401 (click's options)
 ) -> int:
-    """Diagnose, try, write, print; returns the exit code."""
+    """Diagnose, try, write, print; returns the exit code.
+
+    ``first``: arguments that a new run has on top, and the trials' processes have not.
+    """
     from traceview.cli.console import Console, stdout_color, stdout_width
     from traceview.cli.pipeline import Wanted, diagnosed
-    from traceview.collectors.trials import Trials
+    from traceview.collectors.trials import How, Trials
     from traceview.contracts import text_of
     from traceview.reports.trials import terminal
     from traceview.trials import to_json
 
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
     choice, console = wanted.choice(), Console()
+    again = run_folder(module, target) is not None
+    if not again and (target or module):
+        target = (*target, *first)
     run, options = run_of(module, target, as_json=as_json, console=console, **collecting)
+    if first and not again:
+        options = replace(options, args=options.args[: -len(first)])
     with Trials(options, run, console) as trials:
         console.say("reading the logs")
-        again = run_folder(module, target) is not None
         found, unwritten = diagnosed(run, wanted, choice, refresh=not again)
         if unwritten is not None:
             raise unwritten
         click.echo(f"traceview: {found.verdict.sentence}", err=True)
         click.echo(f"report: {run.folder / 'report.html'}", err=True)
         plan = make_plan(found, choice, run, budget)
-        made = _tried(plan, found, run, _doors(trials, plan.baseline, console))
+        how = How(plan.baseline == "eager" or options.warm, keep_debug)
+        made = _tried(plan, found, run, _doors(trials, plan.baseline, console, how))
     console.progress(None)
     page = _write(run, made, found)
     if as_json:
@@ -259,7 +314,7 @@ def _carry_out(
     click.echo(f"results: {page}", err=as_json)
     if open_page and click.launch(page.resolve().as_uri()) != 0:
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)
-    if found.verdict.outcome == "failed":
+    if found.verdict.outcome == "failed" and not any(trial.ratio for trial in made.trials):
         return FAILED
     if any(row.why == "interrupted" for row in made.not_tried):
         return INTERRUPTED
@@ -278,7 +333,8 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
 
     cold = next((record.ending.kind for record in run.manifest.passes), None)
     stopped = cold if cold == "interrupted" else None
-    if found.verdict.outcome == "failed":
+    combinations = dict.fromkeys(remedy.arguments for remedy in plan.remedies)
+    if found.verdict.outcome == "failed" and not any(combinations):
         stopped = "the script failed"
     if stopped:
         rest = tuple(remedy.untried(stopped) for remedy in plan.remedies)
@@ -287,9 +343,15 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
         with inside(run.manifest.cwd):
             tried = results(plan, *doors)
     facts = {name: found.environment.get(name) for name in _FACTS}
-    broken = first_broken(tried.trials) if plan.baseline == "eager" else None
+    notes = list(tried.notes)
+    if any(trial.debug for trial in tried.trials):
+        notes.append("Compile seconds include writing the debug folders.")
+    for own in combinations if plan.baseline == "eager" else ():
+        if broken := first_broken(each for each in tried.trials if each.arguments == own):
+            notes.append(f"{' '.join((*own, ''))}{broken}.")
+    first = " ".join(next(iter(combinations), ()))
     return Results(
-        target=found.target,
+        target=found.target.removesuffix(f" {first}") if first else found.target,
         created=found.created,
         traceview=__version__,
         baseline=plan.baseline,
@@ -298,27 +360,33 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
         trials=tried.trials,
         recommended=tried.recommended,
         not_tried=tried.not_tried,
-        notes=(f"{broken}.",) if broken else (),
+        notes=tuple(notes),
+        eager_ms=found.verdict.eager_ms,
+        compiled_ms=found.verdict.compiled_ms,
+        speedup=found.verdict.speedup,
+        speedup_interval=found.verdict.speedup_interval,
     )
 
 
-def _doors(trials: Trials, baseline: Baseline, console: Console) -> tuple[Ask, AskApart]:
+def _doors(trials: Trials, baseline: Baseline, console: Console, how: How) -> tuple[Ask, AskApart]:
     """How a round of trials is run, and a process of its own: the only doors into the collector."""
-    from traceview.collectors.trials import Asked
+    from traceview.collectors.trials import Asked, failure
     from traceview.trials.rounds import Process, block_seconds
     from traceview.words import numbers as fmt
 
     def ask(remedies: Sequence[Remedy], seconds: float) -> Process:
         names = ", ".join(remedy.name for remedy in remedies)
-        number = fmt.plural(len(remedies), "trial")
-        console.say(f"{number}, for {fmt.seconds(seconds)} at most: {names}")
+        number, own = fmt.plural(len(remedies), "trial"), remedies[0].arguments
+        with_them = f" with {' '.join(own)}" if own else ""
+        console.say(f"{number}{with_them}, for {fmt.seconds(seconds)} at most: {names}")
         raw, ending = trials.carry_out(
             [Asked(remedy.name, remedy.settings, remedy.patch) for remedy in remedies],
             seconds=block_seconds(seconds, len(remedies)),
             baseline=baseline,
             timeout_s=seconds,
+            how=replace(how, arguments=own),
         )
-        return Process(raw, ending.kind)
+        return Process(raw, ending.kind, failure(ending, raw))
 
     def apart(remedy: Remedy | None, seconds: float) -> Process:
         asked = Asked(remedy.name, remedy.settings, remedy.patch) if remedy else None
@@ -394,40 +462,3 @@ def _write(run: Run, made: Results, found: Diagnosis) -> Path:
     if (error := written(files)) is not None:
         raise error
     return html
-
-
-def _apply(number: int, module: str | None, target: tuple[str, ...]) -> str:
-    """Write the patch of a trial into the user's file; what was done, in a sentence."""
-    from traceview.cli.patching import apply
-    from traceview.run import Run
-    from traceview.trials import from_json
-    from traceview.trials.model import RESULTS
-
-    folder = run_folder(module, target)
-    if folder is None:
-        fact = "--apply needs the run folder that holds the results."
-        raise UsageError(fact, f"Use `traceview try --apply {number} RUN`.", slug="apply-no-run")
-    run = Run.open(folder)
-    try:
-        data = json.loads((folder / RESULTS).read_bytes())
-    except (OSError, *NOT_JSON) as error:
-        fact = f"{folder} has no {RESULTS} that can be read."
-        remedy = f"Run `traceview try {folder}` first."
-        raise NothingToAnalyse(fact, remedy, slug="no-trials") from error
-    trials = from_json(data).trials
-    if number > len(trials):
-        fact = f"{folder} has {len(trials)} trials, not {number}."
-        raise UsageError(fact, "Give the number in front of an accepted trial.", slug="apply")
-    trial = trials[number - 1]
-    if trial.verdict != "accepted" or trial.patch is None:
-        why = "it was not accepted" if trial.patch else "it changes settings, not a file"
-        fact = f"Trial {number} ({trial.name}) has no patch to apply: {why}."
-        remedy = "Paste the code of the recommendation, or give another number."
-        raise UsageError(fact, remedy, slug="apply")
-    try:
-        changed, kept = apply(trial.patch, run)
-    except OSError as error:
-        fact = f"{error.filename or 'The file'} can't be changed ({error.strerror or error})."
-        remedy = "Fix its permissions, or apply the patch by hand."
-        raise RunFolderError(fact, remedy, slug="apply") from error
-    return f"Wrote {trial.name} into {changed}; the old file is {kept}."

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from math import inf
 
 import msgspec
 import polars as pl
@@ -21,7 +22,7 @@ import polars as pl
 from traceview.derive.intervals import Interval
 from traceview.parse.damage import UNKNOWN_CATEGORY
 from traceview.tables import Tables, having
-from traceview.torchtext.marks import STEP
+from traceview.torchtext.marks import OUR_GC, STEP
 
 #: (what is concerned, what was done and why)
 Notes = list[tuple[str, str]]
@@ -205,7 +206,7 @@ def _window(tables: Tables, key: Key) -> Window:
         settling = numbers.len() // _SETTLING_PART or int(numbers.len() > 1)
         marks = marks.filter(pl.col("step").is_in(numbers[settling:].implode()))
         if not on_device:
-            marks = _without_held_up(marks, ops, notes)
+            marks = _without_held_up(marks, _without_rare_collections(ops, marks, blocks), notes)
         mine = pl.col("step").is_in(marks["step"].implode())
         earlier = kernels.filter(pl.col("step") < marks["step"].min())
         begun = (earlier["start_ns"] + earlier["duration_ns"]).max()
@@ -316,6 +317,21 @@ def _of_one_device(kernels: pl.DataFrame, notes: Notes) -> pl.DataFrame:
     others = ", ".join(str(device) for device in sorted(busy["device"][:-1].drop_nulls()))
     notes.append((f"time of device {others}", f"not accounted: device {main} was busy longest"))
     return kernels.filter(pl.col("device") == main)
+
+
+def _without_rare_collections(
+    ops: pl.DataFrame, marks: pl.DataFrame, blocks: pl.DataFrame
+) -> pl.DataFrame:
+    """``ops`` less Python's garbage collections, if a typical timed block holds fewer than one.
+
+    Then they hold up a step of the window by chance, and the timed step has nothing of them.
+    """
+    collection = pl.col("name").str.starts_with(OUR_GC)
+    collected = ops.filter(collection & pl.col("step").is_in(marks["step"].implode()))
+    paired = blocks.filter(pl.col("pair_index").is_not_null())
+    steps = paired.select(pl.col("steps").median().cast(pl.Float64))["steps"][0]
+    rare = collected["step"].n_unique() * (steps or inf) < marks.height
+    return ops.filter(~collection) if rare else ops
 
 
 def _without_held_up(marks: pl.DataFrame, ops: pl.DataFrame, notes: Notes) -> pl.DataFrame:

@@ -112,9 +112,16 @@ def explained(
         bases = {row["effect"]: row["confidence"] for row in focus.rows(tables["waterfall"])}
         # Effect or category → code → ms of a step that the findings of that code account for.
         accounts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        for found in everyone(findings):
-            for name in explains.get(found.rule, ()):
-                accounts[name][found.code] += found.cost.ms_per_step or 0.0
+        for cause in findings:
+            # What a symptom accounts for is its cause's, if that explains the same.
+            its: dict[tuple[str, str], float] = {}
+            for found in everyone((cause,)):
+                for name in explains.get(found.rule, ()):
+                    owner = cause if name in explains.get(cause.rule, ()) else found
+                    key = name, owner.code
+                    its[key] = max(its.get(key, 0.0), found.cost.ms_per_step or 0.0)
+            for (name, code), ms in its.items():
+                accounts[name][code] += ms
         neutral = verdict.outcome == "neutral"
         of = verdict.eager_ms if neutral else verdict.difference_ms
         why = difference(

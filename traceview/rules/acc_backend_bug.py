@@ -41,6 +41,7 @@ from collections.abc import Iterator
 
 from traceview.rules._accuracy import RESULT, compared, described, relative_error, worst
 from traceview.rules.kit import Finding, Snippet, Tables, about_region, torch_before
+from traceview.torchtext.stages import STAGES
 
 CODE = "TV703"
 NEEDS = frozenset({"output_verdicts", "output_checks"})
@@ -50,21 +51,15 @@ SEVERITIES = ("error",)
 WRONG_SHARE = 0.05
 #: `compiler_bisector run COMMAND` exists in 2.13 and not in 2.6; the versions between are unknown.
 BISECTS_COMMANDS = (2, 13)
-_STAGES = {
-    "eager": (
-        "Dynamo's capture: the graph is run as it was traced, without AOTAutograd and Inductor. "
-        "Look for Python state that the function reads and changes."
-    ),
+#: Where to look, by the first stage that is wrong.
+_LOOK = {
+    "eager": "Look for Python state that the function reads and changes.",
     "aot_eager": (
-        "AOTAutograd, which takes writes out of the graph. If it contains a custom operator, check "
-        "that mutates_args names every argument that it writes into, that it returns no view of an "
-        "argument, and that its fake gives the right shapes and strides."
+        "If it contains a custom operator, check that mutates_args names every argument that it "
+        "writes into, that it returns no view of an argument, and that its fake gives the right "
+        "shapes and strides."
     ),
-    "aot_eager_decomp_partition": (
-        "decompositions and the split into forward and backward. Look at the operators that torch, "
-        "or the script, decomposes."
-    ),
-    "inductor": "Inductor: its graph passes, its fusions or its generated code.",
+    "aot_eager_decomp_partition": "Look at the operators that torch, or the script, decomposes.",
 }
 
 
@@ -118,7 +113,7 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
             explanation=(
                 f"{described(worst(wrong))}. This run used eager's random numbers and roundings."
                 f"{right if passed else ''} So the first wrong stage is "
-                f"{_STAGES.get(backend, 'this backend itself.')}"
+                f"{STAGES.get(backend, 'this backend itself')}. {_LOOK.get(backend, '')}".rstrip()
             ),
             cost=RESULT,
             confidence="measured",

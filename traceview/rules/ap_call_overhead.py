@@ -71,6 +71,7 @@ FOLLOWS = frozenset(
         "cap-debug-backend",
         "ind-extern-dominated",
         "cg-dynamic-rerecord",
+        "cg-moved-input",
     }
 )
 

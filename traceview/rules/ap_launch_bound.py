@@ -78,6 +78,7 @@ FOLLOWS = frozenset(
         "cap-suppressed-failure",
         "rc-limit-hit",
         "cg-dynamic-rerecord",
+        "cg-moved-input",
         "ap-busy-thread",
     }
 )

@@ -16,6 +16,8 @@ import re
 
 import msgspec
 
+from traceview.torchtext.frames import StackFrame, parse_traceback
+
 _ID = r"^(?:\[[^\]]{0,60}\] )?"
 _EVENTS = tuple(
     (event, re.compile(pattern))
@@ -56,6 +58,11 @@ _SIZES = re.compile(r"Recording cudagraph tree for symint key (.+)")
 _NUMBER = re.compile(r"\d{1,18}")
 _RUN = re.compile(r"^\[([^\]]+)\]")
 _CREATED = re.compile(r"^Created \d+ graph partitions: \d+ cudagraphable, (?P<without>\d+) non-")
+_MOVED = re.compile(
+    r"^input name: (?P<name>\S+)\. data pointer changed from \d+ to \d+\. input stack trace:"
+    r"(?P<stack>.*(?:\n(?!input name: ).*)*)",
+    re.MULTILINE,
+)
 _WHY = re.compile(r"\breason=(?P<why>.+?), ir=")
 #: torch's words for a reason → what stands in the way.
 _CAUSES = (
@@ -120,6 +127,14 @@ def tree_sizes(text: str) -> tuple[int, ...] | None:
     """The sizes that a tree is recorded for, sorted; None where its graph has no symbols."""
     found = _SIZES.search(text)
     return tuple(sorted(map(int, _NUMBER.findall(found[1])))) if found else None
+
+
+def moved_inputs(text: str) -> dict[str, tuple[StackFrame, ...]]:
+    """Static inputs whose address changed, so that a recorded graph can't be used, and their uses.
+
+    In torch/_inductor/cudagraph_utils.py ``log_data_ptr_mismatch``. Empty for any other message.
+    """
+    return {match["name"]: parse_traceback(match["stack"]) for match in _MOVED.finditer(text)}
 
 
 def run_id(text: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceview.trials.model import NotTried, Recommended, Results, Trial, from_json, to_json
-from traceview.trials.remedies import Remedy, named, offered, swept
+from traceview.trials.remedies import Remedy, combinations, named, offered, swept
 from traceview.trials.rounds import Plan, results
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Remedy",
     "Results",
     "Trial",
+    "combinations",
     "from_json",
     "named",
     "offered",

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import hypot, log
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, exp, fsum, hypot, log
 from statistics import median
 from typing import Any
 
 from traceview.diagnosis.sentence import NOISY
-from traceview.trials.model import Trial, Word
+from traceview.torchtext.stages import STAGES
+from traceview.trials.model import Baseline, Cudagraphs, Recommended, Trial, Word
 from traceview.trials.reading import Apart, Measured
-from traceview.trials.remedies import Remedy
+from traceview.trials.remedies import AUTOTUNING, CUDAGRAPH_MEMORY, Remedy, code_of
 from traceview.words import numbers as fmt
 
+_CUDAGRAPHS = re.compile(r"mode=(reduce-overhead|max-autotune)$|.*triton\.cudagraphs=True")
+_AUTOTUNE = re.compile(r"mode=max-autotune|.*max_autotune")
+NO_GPU = "no cudagraphs on a CPU: they record work of a GPU"
+NO_CPU_TEMPLATE = (
+    "torch timed no kernel: on a CPU it has templates only for products with frozen weights"
+)
+NO_TEMPLATE = "torch timed no kernel: it has no template for what this script computes"
+NOTHING_COMPILED = "nothing was compiled: its steps ran in eager"
 TOO_NOISY = "too noisy to tell: try it alone, for longer or on a quieter machine"
-#: torch's backends for finding faults, and what each adds to the one before it.
-STAGES = {
-    "eager": "the fault is in what Dynamo captures",
-    "aot_eager": "the fault is in what AOTAutograd makes of the graph",
-    "aot_eager_decomp_partition": "the fault is in a decomposition or in the partitioner",
-    "inductor": "the fault is in Inductor's passes or generated code",
-}
 #: What trials in processes apart do not record.
 _OF_ONE_PROCESS = (
     *("compiles", "graphs", "graph_breaks"),
@@ -36,13 +39,20 @@ ENOUGH_FOR_95, MOST_OUT = 5, 2
 MORE_MEMORY = 0.1
 
 
-def judged(remedy: Remedy, measured: Measured) -> Trial | None:
+def judged(
+    remedy: Remedy,
+    measured: Measured,
+    baseline: Baseline = "compiled",
+    on_gpu: bool | None = None,
+) -> Trial | None:
     """The trial of ``remedy``; None where too few pairs of blocks were measured for a verdict."""
     ended, timed, outputs = measured.ended, measured.ratio, measured.outputs
     interval = timed.interval if timed else None
     verdict: Word
     if ended.state in ("failed", "not_applicable"):
         verdict, why = ended.state, ended.why
+        if verdict == "failed" and measured.logged.place:
+            why = f"{why} ({measured.logged.place})"
     elif timed is None or interval is None:
         return None
     else:
@@ -53,9 +63,17 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
             verdict = "changes_results"
         if outputs.agree is not True:
             why = outputs.why
-    price, peak, before = remedy.price, ended.peak_bytes, ended.baseline_peak_bytes
+    logged, (cudagraphs, cudagraphs_why) = measured.logged, _cudagraphs(remedy, measured, on_gpu)
+    moot = {CUDAGRAPH_MEMORY} if on_gpu is False else set()
+    moot |= {AUTOTUNING} if logged.autotune_s == 0 else set()
+    price = tuple(each for each in remedy.price if each not in moot)
+    peak, before = ended.peak_bytes, ended.baseline_peak_bytes
     if peak is not None and before is not None and peak > (1 + MORE_MEMORY) * before:
         price = (*price, f"memory: a peak of {fmt.size(peak)} instead of {fmt.size(before)}")
+    saved = timed.base_ms - timed.other_ms if timed else None
+    compile_s = ended.compile_s
+    pays = baseline == "eager" and verdict == "accepted" and compile_s is not None and saved
+    as_often = ended.warm_compiles == ended.compiles
     return _trial(
         remedy,
         verdict=verdict,
@@ -63,11 +81,22 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
         ratio=timed.ratio if timed else None,
         interval=interval,
         pairs=measured.pairs,
+        compile_seconds_warm=ended.warm_compile_s if as_often else None,
+        autotune_seconds=logged.autotune_s,
+        recompiles=logged.recompiles,
+        cudagraphs=cudagraphs,
+        cudagraphs_why=cudagraphs_why,
+        break_even_steps=ceil(compile_s * 1e3 / saved) if pays else None,  # type: ignore[operator]
+        max_abs_diff=outputs.max_abs_diff,
+        rmse=outputs.rmse,
+        eager_rmse=outputs.eager_rmse,
+        debug=ended.debug,
+        notes=tuple(_notes(remedy, measured, on_gpu)),
         clock=measured.clock,
         baseline_ms=timed.base_ms if timed else None,
         trial_ms=timed.other_ms if timed else None,
-        measured_ms=timed.base_ms - timed.other_ms if timed else None,
-        compile_seconds=ended.compile_s,
+        measured_ms=saved,
+        compile_seconds=compile_s,
         compiles=ended.compiles,
         graphs=ended.graphs,
         graph_breaks=ended.graph_breaks,
@@ -76,6 +105,46 @@ def judged(remedy: Remedy, measured: Measured) -> Trial | None:
         outputs_agree=outputs.agree,
         price=price,
     )
+
+
+def _cudagraphs(
+    remedy: Remedy, measured: Measured, on_gpu: bool | None
+) -> tuple[Cudagraphs | None, str | None]:
+    """Whether they were effective, by torch's log, and why not."""
+    logged = measured.logged
+    if logged.cudagraphs is not None or measured.ratio is None:
+        return logged.cudagraphs, logged.cudagraphs_why
+    if on_gpu is False:
+        return "no", "on a CPU"
+    if logged.recompiles is None:
+        return None, None
+    asked = any(map(_CUDAGRAPHS.match, remedy.settings))
+    return "no", "the log mentions none" if asked else None
+
+
+def _notes(remedy: Remedy, measured: Measured, on_gpu: bool | None) -> Iterator[str]:
+    """What a reader of the row should know, and what no one gains by it."""
+    ended, logged = measured.ended, measured.logged
+    if on_gpu is False and any(map(_CUDAGRAPHS.match, remedy.settings)):
+        yield NO_GPU
+    timed_none = measured.ratio is not None and logged.autotune_s == 0
+    if timed_none and any(map(_AUTOTUNE.match, remedy.settings)):
+        yield NO_CPU_TEMPLATE if on_gpu is False else NO_TEMPLATE
+    own = any(each.startswith(("eager=", "guards=")) for each in remedy.settings)
+    if measured.ratio is not None and ended.compiles == 0 and ended.graphs == 0 and not own:
+        yield NOTHING_COMPILED
+    if logged.recompiles:
+        yield f"{fmt.plural(logged.recompiles, 'recompile')} while it was measured"
+
+
+def judged_failed(remedy: Remedy, why: str) -> Trial:
+    """The trial of a remedy whose process ended without a figure of it."""
+    unknown = (
+        *("ratio", "interval", "clock", "baseline_ms", "trial_ms", "measured_ms"),
+        *("compile_seconds", *_OF_ONE_PROCESS),
+    )
+    none = dict.fromkeys(unknown)
+    return _trial(remedy, verdict="failed", why=why, pairs=0, price=remedy.price, **none)
 
 
 def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart]) -> Trial | None:
@@ -144,6 +213,7 @@ def _trial(remedy: Remedy, **found: Any) -> Trial:  # noqa: ANN401 (fields of Tr
         rules=remedy.rules,
         settings=remedy.settings,
         patch=remedy.patch,
+        arguments=remedy.arguments,
         predicted_ms=remedy.predicted_ms,
         **found,
     )
@@ -158,14 +228,20 @@ def _verdict(ratio: float, interval: tuple[float, float]) -> Word:
 
 def first_broken(trials: Iterable[Trial]) -> str | None:
     """Which backend of torch's ladder, each with a stage more than the one before, is the first to
-    fail or to differ from eager, in a sentence; None where all that were tried agree."""
+    fail or to differ from eager, in a sentence; None where none of it was tried."""
     rungs = {name: trial for trial in trials for name in trial.settings if len(trial.settings) == 1}
-    for name in (f"backend={rung}" for rung in STAGES):
-        trial = rungs.get(name)
-        if trial is not None and trial.verdict in ("failed", "changes_results"):
+    tried = [(rung, rungs[name]) for rung in STAGES if (name := f"backend={rung}") in rungs]
+    for rung, trial in tried:
+        if trial.verdict in ("failed", "changes_results"):
             what = "fails" if trial.verdict == "failed" else "differs from eager"
-            return f"{name} is the first backend that {what}: {STAGES[name.partition('=')[2]]}"
-    return None
+            return (
+                f"backend={rung} is the first backend that {what}: the fault is in {STAGES[rung]}"
+            )
+    if not tried:
+        return None
+    agree = all(trial.outputs_agree for _, trial in tried)
+    names = ", ".join(rung for rung, _ in tried)
+    return f"No backend fails{' or differs from eager' if agree else ''}: {names}"
 
 
 def accepted(trials: Iterable[Trial]) -> list[Trial]:
@@ -194,3 +270,132 @@ def beyond_noise(one: Trial, other: Trial) -> bool:
         return False
     below, above = log(one.ratio / one.interval[0]), log(other.interval[1] / other.ratio)
     return log(one.ratio / other.ratio) > hypot(below, above)
+
+
+# -- what to recommend -----------------------------------------------------------------------------
+
+
+def recommended(good: Sequence[Trial], whole: Trial | None) -> Recommended | None:
+    """The best of ``good``, or all of them where that was measured to be faster, beyond noise."""
+    if not good:
+        return None
+    fastest = good[0]
+    alike = [trial for trial in good if trial is fastest or not beyond_noise(fastest, trial)]
+    best = min(alike, key=lambda trial: bool(trial.price))
+    reasons = ["the fastest of those accepted"] if len(good) > 1 else []
+    if best is not fastest:
+        other = f"{fastest.name} ({fmt.ratio(fastest.ratio)})"
+        reasons = [f"as fast as {other} but for noise, without its price"]
+    parts: tuple[str, ...] = (best.name,)
+    if whole is not None:
+        ratio = fmt.ratio(whole.ratio)
+        if whole.verdict == "accepted" and beyond_noise(whole, best):
+            reasons = [f"together they are faster than the best alone ({fmt.ratio(best.ratio)})"]
+            own = set(whole.settings)
+            parts = tuple(
+                trial.name
+                for trial in good
+                if own.issuperset(trial.settings) and trial.patch in (None, whole.patch)
+            )
+            best = whole
+        elif whole.verdict in ("failed", "changes_results", "not_applicable"):
+            said = whole.verdict.replace("_", " ")
+            reasons.append(f"trying {whole.name} together: {said} ({whole.why or 'no reason'})")
+        else:
+            reasons.append(f"{whole.name} together is no faster beyond noise ({ratio})")
+    if best.ratio is None or best.interval is None:
+        return None
+    return Recommended(
+        trials=parts,
+        ratio=best.ratio,
+        interval=best.interval,
+        settings=best.settings,
+        code=code_of(best.settings),
+        patch=best.patch,
+        price=best.price,
+        why="; ".join(reasons),
+    )
+
+
+def advised(
+    good: Sequence[Trial], best: Recommended, sizes: int | None, launch_bound: bool | None
+) -> Iterator[str]:
+    """Why this one, after a sweep: next to what, for which shapes, at what price, when it pays.
+
+    ``sizes``: how many sets of sizes the inputs had.
+    """
+    trial = next(each for each in good if each.name == best.trials[0])
+    others = [each for each in good if each is not trial and beyond_noise(trial, each)]
+    if others:
+        yield f"next comes {others[0].name} ({fmt.ratio(others[0].ratio)})"
+    if trial.recompiles is not None and sizes is not None:
+        inputs = "the inputs had one size" if sizes == 1 else f"the inputs had {sizes} sizes"
+        number = trial.recompiles
+        recompiled = f"recompiled {fmt.times(number)}" if number else "never recompiled"
+        yield f"{inputs}, and it {recompiled}"
+    if trial.cudagraphs == "yes" and launch_bound:
+        yield "the steps wait for launches (ap-launch-bound), which cudagraphs save"
+    if trial.peak_bytes and trial.baseline_peak_bytes:
+        peaks = f"{fmt.size(trial.peak_bytes)}, eager's {fmt.size(trial.baseline_peak_bytes)}"
+        yield f"its peak memory is {peaks}"
+    if trial.break_even_steps is not None:
+        warm = trial.compile_seconds_warm
+        known = f" ({fmt.seconds(warm)} with warm caches)" if warm is not None else ""
+        compiling = f"{fmt.seconds(trial.compile_seconds)} of compilation{known}"
+        yield f"{compiling} pay off after {fmt.plural(trial.break_even_steps, 'step')}"
+
+
+def everywhere(trials: Sequence[Trial]) -> tuple[Recommended | None, tuple[str, ...]]:
+    """What is best over all arguments of the script; and what is best for each, where it differs.
+
+    It gains with one of them at least, and loses with none.
+    """
+    by_name: dict[str, list[Trial]] = {}
+    combinations = dict.fromkeys(trial.arguments for trial in trials)
+    running = {trial.arguments for trial in trials if trial.verdict != "failed"}
+    for trial in trials:
+        if trial.arguments in running:
+            by_name.setdefault(trial.name, []).append(trial)
+    means = {
+        name: exp(fsum(log(each.ratio) for each in own if each.ratio) / len(own))
+        for name, own in by_name.items()
+        if len(own) == len(running)
+        and any(each.verdict == "accepted" for each in own)
+        and all(each.verdict in ("accepted", "no_gain") for each in own)
+    }
+    fastest = max(means, key=lambda name: means[name], default=None)
+    # As fast but for noise with each of them: without a price, and the one that was named first.
+    alike = [
+        name for name in means if not any(map(beyond_noise, by_name[fastest or ""], by_name[name]))
+    ]
+    best = min(alike, key=lambda name: any(each.price for each in by_name[name]), default=None)
+    notes = []
+    for arguments in combinations:
+        found = recommended(accepted(t for t in trials if t.arguments == arguments), None)
+        said = " ".join(arguments)
+        if arguments not in running:
+            notes.append(f"{said}: every trial failed.")
+        elif found is None:
+            notes.append(f"{said}: nothing is accepted.")
+        elif len(by_name) > 1 and found.trials != (best,):
+            notes.append(f"{said}: {found.trials[0]} is best ({fmt.ratio(found.ratio)}).")
+    if best is None:
+        return None, tuple(notes)
+    own = by_name[best]
+    ends = [each.interval for each in own if each.interval]
+    ratios = sorted(each.ratio for each in own if each.ratio)
+    span = f"{fmt.ratio(ratios[0])} to {fmt.ratio(ratios[-1])}"
+    whole = Recommended(
+        trials=(best,),
+        ratio=means[best],
+        interval=(min(low for low, _ in ends), max(high for _, high in ends)),
+        settings=own[0].settings,
+        code=code_of(own[0].settings),
+        patch=None,
+        price=tuple(dict.fromkeys(price for each in own for price in each.price)),
+        why=(
+            f"{span} over {fmt.plural(len(own), 'combination')} of arguments; with none of them is "
+            "it slower beyond noise"
+        ),
+    )
+    return whole, tuple(notes)

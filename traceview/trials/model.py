@@ -19,6 +19,8 @@ Word = Literal["accepted", "no_gain", "slower", "changes_results", "failed", "no
 VERDICTS: tuple[Word, ...] = get_args(Word)
 #: What trials are compared with.
 Baseline = Literal["compiled", "eager"]
+#: Whether calls replay a cudagraph; ``skipped``: they were to, and torch left it.
+Cudagraphs = Literal["yes", "skipped", "no"]
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +34,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     ``apart``: it ran in processes of its own. Then ``pairs`` is their number, with as many of the
     script as it is, the ratio is that of their medians, and the interval its range.
+
+    ``arguments`` are those of the script that this trial is with. ``compile_seconds`` contain
+    ``autotune_seconds``; ``compile_seconds_warm``: once more, with what the caches hold by then.
+    ``break_even_steps``: the number after which the compile seconds have paid off against eager.
+    ``max_abs_diff`` is the largest difference from eager of the output whose error is largest for
+    its size, ``rmse`` its error against float64, ``eager_rmse`` eager's own.
     """
 
     name: str
@@ -58,6 +66,18 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     outputs_agree: bool | None
     price: tuple[str, ...]
     apart: bool = False
+    arguments: tuple[str, ...] = ()
+    compile_seconds_warm: float | None = None
+    autotune_seconds: float | None = None
+    recompiles: int | None = None
+    cudagraphs: Cudagraphs | None = None
+    cudagraphs_why: str | None = None
+    break_even_steps: int | None = None
+    max_abs_diff: float | None = None
+    rmse: float | None = None
+    eager_rmse: float | None = None
+    debug: str | None = None
+    notes: tuple[str, ...] = ()
 
     def is_open(self, ratio: float) -> bool:
         """Whether it is accepted, but may gain less than that, or not, but seems to gain more."""
@@ -71,7 +91,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 class Recommended(msgspec.Struct, frozen=True, kw_only=True):
     """What to change: ``settings``, the ``code`` that sets them, and a ``patch``.
 
-    ``ratio`` and ``interval`` are those of all of it together, as it was measured.
+    ``ratio`` and ``interval`` are those of all of it together, as it was measured. Over several
+    arguments of the script they are the geometric mean, and the lowest and the highest end.
     """
 
     trials: tuple[str, ...]
@@ -92,10 +113,14 @@ class NotTried(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[str, ...]
     patch: str | None
     why: str
+    arguments: tuple[str, ...] = ()
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that ``traceview try`` and ``traceview sweep`` report."""
+    """Everything that ``traceview try`` and ``traceview sweep`` report.
+
+    ``eager_ms``, ``compiled_ms`` and ``speedup``: of the script as it is, by the diagnosis before.
+    """
 
     target: str
     created: str | None
@@ -107,6 +132,10 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     recommended: Recommended | None
     not_tried: tuple[NotTried, ...]
     notes: tuple[str, ...] = ()
+    eager_ms: float | None = None
+    compiled_ms: float | None = None
+    speedup: float | None = None
+    speedup_interval: tuple[float, float] | None = None
 
 
 def to_json(results: Results) -> dict[str, Any]:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePath
 from statistics import median
 from typing import Any, Literal
 
 import msgspec
+import polars as pl
+from msgspec.structs import replace
 
+from traceview.derive.compiler.first_calls import parts_of
 from traceview.derive.figures import PairedRatio, ratio_of_pairs
 from traceview.derive.pairs import Pair, Stances, paired, per_step_ms
 from traceview.json_errors import NOT_JSON
+from traceview.parse import structured, textlogs
 from traceview.parse.collected import table_of
 from traceview.parse.collected.events import Event, Process, read_processes
 from traceview.parse.damage import Damage
-from traceview.run import TICKS
-from traceview.trials.model import Baseline
+from traceview.parse.keys import CompileKeys
+from traceview.run import TICKS, Manifest, PassRecord, Run
+from traceview.torchtext.cudagraphs import partition_reason, run_id
+from traceview.trials.model import Baseline, Cudagraphs
+from traceview.words.names import at_line
 
 #: What the blocks of a trial are called.
 TRIAL = "trial"
@@ -36,6 +44,11 @@ class Ended(msgspec.Struct, frozen=True):
     graph_breaks: int | None = None
     peak_bytes: int | None = None
     baseline_peak_bytes: int | None = None
+    warm_compile_s: float | None = None
+    warm_compiles: int | None = None
+    began_us: float | None = None
+    timed_us: float | None = None
+    debug: str | None = None
 
 
 class Outputs(msgspec.Struct, frozen=True):
@@ -47,6 +60,23 @@ class Outputs(msgspec.Struct, frozen=True):
 
     agree: bool | None = None
     why: str | None = None
+    max_abs_diff: float | None = None
+    rmse: float | None = None
+    eager_rmse: float | None = None
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """What torch's logs say of one trial; nothing of it is known where there are none.
+
+    ``cudagraphs``: yes or skipped, None where the log mentions none. ``place``: where compiling
+    failed, or the first graph break.
+    """
+
+    recompiles: int | None = None
+    autotune_s: float | None = None
+    cudagraphs: Cudagraphs | None = None
+    cudagraphs_why: str | None = None
+    place: str | None = None
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -57,6 +87,15 @@ class Measured(msgspec.Struct, frozen=True):
     pairs: int
     clock: str | None
     outputs: Outputs
+    logged: Logged = Logged()
+    sizes: int | None = None
+
+
+class Died(msgspec.Struct, frozen=True):
+    """Of a process that ended before its trials had: the one under way, and the script's error."""
+
+    during: str | None = None
+    error: str | None = None
 
 
 class Apart(msgspec.Struct, frozen=True):
@@ -138,13 +177,19 @@ def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
     # rung of the ladder is.
     usual = [row for row in main.of("output_check") if row.get("run") == "compiled"]
     usual = usual if baseline == "compiled" else []
-    found = {}
+    ends = []
     for event in main.of("trial"):
-        try:
-            ended = msgspec.convert(event, Ended)
-        except msgspec.ValidationError:
-            continue  # as if it had not come: the trial is tried again
-        name = ended.name
+        with suppress(msgspec.ValidationError):  # as if it had not come: the trial is tried again
+            ends.append(msgspec.convert(event, Ended))
+    logged = _logged(raw, main.pid, ends)
+    sizes = max((len(e.get("input_sizes") or ()) for e in main.of("region_end")), default=0)
+    found = {}
+    for ended in ends:
+        name, debug = ended.name, ended.debug and Path(ended.debug)
+        if debug:
+            root = raw.parent.parent
+            inside = debug.relative_to(root) if debug.is_relative_to(root) else debug
+            ended = replace(ended, debug=inside.as_posix())
         pairs, ratio = _timed(main, blocks.get(name, ()), (baseline, TRIAL))
         found[name] = Measured(
             ended,
@@ -152,8 +197,24 @@ def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
             len(pairs),
             pairs[0].clock if pairs else None,
             _outputs((*usual, *checks.get(name, ())), compared),
+            logged.get(name, Logged()),
+            sizes or None,
         )
     return found
+
+
+def read_died(raw: Path) -> Died:
+    """How far the process with the raw folder ``raw`` came, of several ranks the first one."""
+    processes = read_processes(raw, raw.name, Damage())
+    main = min(processes, key=lambda process: process.rank or 0, default=None)
+    if main is None:
+        return Died()
+    begun = [event.get("name") for event in main.of("trial_begin")]
+    ended = {event.get("name") for event in main.of("trial")}
+    during = begun[-1] if begun and begun[-1] not in ended else None
+    error = next(iter(main.of("error")), None)
+    said = error and f"{error.get('type')}: {error.get('message')}".partition("\n")[0]
+    return Died(during if isinstance(during, str) else None, said or None)
 
 
 def _by_trial(events: Iterable[Event]) -> Mapping[str, list[Event]]:
@@ -189,6 +250,7 @@ def _outputs(checks: Iterable[Event], compared: Iterable[Event]) -> Outputs:
     rows: dict[tuple[Any, Any], dict[Any, Event]] = {}
     for row in checks:
         rows.setdefault((row.get("region_id"), row.get("output")), {})[row.get("run")] = row
+    errors = _errors(runs[TRIAL] for runs in rows.values() if TRIAL in runs)
     changed = [
         (str(output or "the call"), runs[TRIAL])
         for (_, output), runs in rows.items()
@@ -203,13 +265,103 @@ def _outputs(checks: Iterable[Event], compared: Iterable[Event]) -> Outputs:
             if rmse := _number(row, "rmse"):
                 eager = _number(row, "eager_rmse")
                 said += f", error against float64 {rmse:.2g}, eager's {eager:.2g}"
-        return Outputs(False, f"{output} differs from eager: {said}")
+        return Outputs(False, f"{output} differs from eager: {said}", **errors)
     same = [runs for runs in rows.values() if runs.get(TRIAL, {}).get("same") is True]
     if same:
-        return Outputs(True)
+        return Outputs(True, **errors)
     reasons = (row.get("why") for row in compared if row.get("compared") is False)
     why = next((reason for reason in reasons if isinstance(reason, str)), None)
     return Outputs(None, f"outputs were not compared{f': {why}' if why else ''}")
+
+
+def _errors(checks: Iterable[Event]) -> dict[str, Any]:
+    """Figures of the output whose error is largest, as part of its values' own size."""
+    kept = ("max_abs_diff", "rmse", "eager_rmse")
+    rows = [row for row in checks if isinstance(row.get("max_abs_diff"), int | float)]
+
+    def relative(row: Event) -> float:
+        return (_number(row, "rmse") or _number(row, "rms_diff")) / (_number(row, "scale") or 1.0)
+
+    worst = max(rows, key=relative, default={})
+    return {name: float(v) for name in kept if isinstance(v := worst.get(name), int | float)}
+
+
+def _logged(raw: Path, pid: int, ends: Iterable[Ended]) -> dict[str, Logged]:
+    """What was logged between the begin of each trial and the end of its blocks."""
+    run = Run(raw.parent.parent, Manifest())
+    record = PassRecord("trials", raw.relative_to(run.folder).as_posix())
+    trace = structured.read_pass(run, record, Damage())
+    compiles = trace.get("compiles")
+    if compiles is None:
+        return {}
+    keys = CompileKeys(record.name, compiles)
+    text = textlogs.read_pass(run, record, Damage(), keys)
+
+    def rows(name: str, *frames: Mapping[str, pl.DataFrame]) -> list[dict[str, Any]]:
+        found = [frame[name].to_dicts() for frame in frames if name in frame]
+        return [row for each in found for row in each]
+
+    phases = [row for row in rows("compile_phases", trace) if row["pid"] == pid]
+    parts = parts_of(phases)
+    breaks = rows("graph_breaks", trace, text)
+    events: list[tuple[str | None, dict[str, Any]]] = []
+    for event in rows("cudagraph_events", text):
+        # What is logged in a run rather than in a compile names it in its text, or not at all.
+        before = events[-1][0] if events else None
+        events.append((run_id(event["reason"] or "") or event["compile_id"] or before, event))
+    found = {}
+    for ended in ends:
+        began, timed = ended.began_us, ended.timed_us
+        if began is None or timed is None:
+            continue
+        mine = [
+            row
+            for row in rows("compiles", trace)
+            if row["pid"] == pid and began <= (row["started_us"] or 0.0) <= timed
+        ]
+        known = {row["compile_key"] for row in mine}
+        frames = {(row["epoch"], row["frame_id"]) for row in mine}
+        autotuned = (
+            row["duration_us"] or 0.0
+            for row in phases
+            if began <= (row["started_us"] or 0.0) <= timed
+            and parts[row["phase_id"]] == "autotune"
+            and parts.get(row["parent_id"]) != "autotune"
+            and not row["aside"]
+        )
+        ids = {row["compile_id"] for row in mine}
+        cudagraphs, why = _cudagraphs(mine, [event for own, event in events if own in ids])
+        found[ended.name] = Logged(
+            recompiles=len(known) - len(frames),
+            autotune_s=sum(autotuned) / 1e6,
+            cudagraphs=cudagraphs,
+            cudagraphs_why=why,
+            place=_place(mine, [row for row in breaks if row["compile_key"] in known]),
+        )
+    return found
+
+
+def _cudagraphs(
+    compiles: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]
+) -> tuple[Cudagraphs | None, str | None]:
+    by_kind: dict[str, list[str]] = {}
+    for event in events:
+        by_kind.setdefault(event["event"], []).append(event["reason"] or "")
+    reasons = by_kind.get("skip", []) + by_kind.get("rerecord_limit", [])
+    reasons += [row["cudagraph_skip_reason"] for row in compiles if row["cudagraph_skip_reason"]]
+    parts = [text for text in by_kind.get("partition", ()) if partition_reason(text)]
+    why = next((partition_reason(text) or text for text in (*reasons, *parts)), None)
+    if by_kind.get("record") or by_kind.get("rerecord"):
+        return "yes", f"not all of it: {why}" if why else None
+    return ("skipped", why) if reasons else (None, None)
+
+
+def _place(
+    compiles: Iterable[Mapping[str, Any]], breaks: Iterable[Mapping[str, Any]]
+) -> str | None:
+    failed = [(row["fail_user_file"], row["fail_user_line"]) for row in compiles]
+    places = [*failed, *((row["user_file"], row["user_line"]) for row in breaks)]
+    return next((at_line(PurePath(f).name, line) for f, line in places if f and line), None)
 
 
 def _number(row: Event, name: str) -> float:

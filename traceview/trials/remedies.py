@@ -27,6 +27,8 @@ from traceview.words.names import at_line
 
 #: Settings of one trial, as ``--only`` takes them.
 JOINT = "+"
+#: The remedy without a setting.
+AS_IT_IS = "as the script compiles"
 NO_REMEDY = (
     "no remedy can be tried for this finding: its advice is no setting and no change of one line"
 )
@@ -36,23 +38,24 @@ _SLOW_TO_COMPILE = re.compile(
 )
 _SLOW_COST = 4.0
 _HEADER = re.compile(r"^--- [^\n]*\n\+\+\+ [^\n]*\n")
+CUDAGRAPH_MEMORY = (
+    "memory: cudagraphs keep their pool, and a call overwrites the results of the one before"
+)
+AUTOTUNING = "compile time: kernels are timed while compiling"
 #: What a setting costs in something other than time, by the beginning of the setting.
 _PRICES = {
     r"float32_matmul_precision=(high|medium)|torch\.backends\..*allow_tf32=True": (
         "precision: float32 products are computed in TF32 or bfloat16"
     ),
     r"autocast=": "precision: products are computed in the lower precision",
-    r"mode=(reduce-overhead|max-autotune$)|.*triton\.cudagraphs=True": (
-        "memory: cudagraphs keep their pool, and a call overwrites the results of the one before"
-    ),
-    r"mode=max-autotune|.*max_autotune|.*coordinate_descent_tuning": (
-        "compile time: kernels are timed while compiling"
-    ),
+    r"mode=(reduce-overhead|max-autotune$)|.*triton\.cudagraphs=True": CUDAGRAPH_MEMORY,
+    r"mode=max-autotune|.*max_autotune|.*coordinate_descent_tuning": AUTOTUNING,
     r"guards=skip": "unsafe: if a module or global changes, results are wrong without a message",
     r".*\bfreezing=True": "later changes of the weights are not seen",
     r"no_grad|inference_mode": "results carry no gradients",
     r".*(recompile_limit|cache_size_limit)=": "compile time: one more compile for each variant",
     r".*activation_memory_budget=": "time for memory: the backward computes more again",
+    r"pad=": "work: what is padded is computed as well",
 }
 _ARGUMENTS = ("mode", "dynamic", "backend", "fullgraph")
 _OPTIONS = "options."
@@ -70,6 +73,7 @@ _LINES = {
         "model = model.to(memory_format=torch.channels_last)\n"
         "x = x.to(memory_format=torch.channels_last)  # inputs of 4 dimensions"
     ),
+    "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
     "torch.backends.mha._is_fastpath_enabled": "torch.backends.mha.set_fastpath_enabled({1})",
 }
@@ -79,7 +83,8 @@ class Remedy(msgspec.Struct, frozen=True):
     """Something to try: ``settings``, all of them together, or a ``patch`` of one file, or both.
 
     ``rules`` are those whose findings offer it, with what they expect of it in ms per step and, for
-    the start, in seconds; None: no finding gives that figure. ``costs``: what the patch costs.
+    the start, in seconds; None: no finding gives that figure. ``arguments`` of the script that it
+    is tried with, after its own. ``costs``: what the patch costs.
     """
 
     name: str
@@ -88,6 +93,7 @@ class Remedy(msgspec.Struct, frozen=True):
     rules: tuple[str, ...] = ()
     predicted_ms: float | None = None
     predicted_s: float | None = None
+    arguments: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
 
     @property
@@ -120,7 +126,12 @@ class Remedy(msgspec.Struct, frozen=True):
     def untried(self, why: str) -> NotTried:
         """That it has no verdict."""
         return NotTried(
-            name=self.name, rules=self.rules, settings=self.settings, patch=self.patch, why=why
+            name=self.name,
+            rules=self.rules,
+            settings=self.settings,
+            patch=self.patch,
+            why=why,
+            arguments=self.arguments,
         )
 
 
@@ -172,8 +183,25 @@ def offered(
 
 
 def swept(*axes: Sequence[str]) -> list[Remedy]:
-    """Every combination of one setting of each of ``axes``."""
-    return [named(settings) for settings in product(*(axis for axis in axes if axis))]
+    """Every combination of one setting of each of ``axes``; without any, the script as it is."""
+    given = [axis for axis in axes if axis]
+    return [named(settings) for settings in product(*given)] if given else [Remedy(AS_IT_IS)]
+
+
+def combinations(arguments: str) -> list[tuple[str, ...]]:
+    """``--batch 1,8 --seq=128,512`` as the four lists of words that a script can be given.
+
+    ValueError where no word has several values, or quotes don't match.
+    """
+    choices: list[list[str]] = []
+    for word in shlex.split(arguments):
+        option, equals, values = word.partition("=") if word.startswith("-") else ("", "", word)
+        kept = [value for value in values.split(",") if value]
+        several = "," in values and kept
+        choices.append([f"{option}{equals}{value}" for value in kept] if several else [word])
+    if all(len(words) == 1 for words in choices):
+        raise ValueError("no argument has several values")
+    return list(dict.fromkeys(product(*choices)))
 
 
 def _within(finding: Finding, cwd: str, read: ReadSource) -> Iterator[tuple[str, Remedy | None]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -16,19 +17,25 @@ from msgspec.structs import replace
 from traceview.trials.judging import (
     TOO_NOISY,
     accepted,
-    beyond_noise,
+    advised,
     by_a_hair,
+    everywhere,
     judged,
     judged_apart,
+    judged_failed,
+    recommended,
 )
 from traceview.trials.model import Baseline, NotTried, Recommended, Trial
-from traceview.trials.reading import Apart, read_apart, read_trials
-from traceview.trials.remedies import JOINT, Remedy, code_of
+from traceview.trials.reading import Apart, Measured, read_apart, read_died, read_trials
+from traceview.trials.remedies import JOINT, Remedy
 from traceview.words import numbers as fmt
 
 #: Less time is not worth the start of a process.
 LEAST_S = 5.0
 LEAST_BLOCKS_S, MOST_BLOCKS_S = 1.0, 5.0
+#: The least for a combination of the script's arguments, and for each of its trials on top, while
+#: there is budget left.
+LEAST_SHARE_S, LEAST_TRIAL_S = 30.0, 20.0
 #: Processes of each kind where a remedy can't be switched while the script runs.
 TURNS = 3
 #: … and where three do not settle whether it gains: by so little that chance may be behind it (one
@@ -45,26 +52,36 @@ _ONE_OF = {"inference_mode": "no_grad", "guards": "options.guard_filter_fn"}
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process that tried remedies has ended: its raw folder, and how (`traceview.run.Ending`)."""
+    """A process that tried remedies has ended: its raw folder, and how (`traceview.run.Ending`).
+
+    ``failure``: in words, where a signal or an exit code other than zero ended it.
+    """
 
     raw: Path
     ending: str = "exit"
+    failure: str | None = None
 
 
-#: Runs the target again with these remedies; the number is a limit in seconds.
+#: Runs the target again with these remedies, which have the same arguments; a limit in seconds.
 Ask = Callable[[Sequence[Remedy], float], Process]
 #: Runs it with one remedy all the way, or as it is (None).
 AskApart = Callable[[Remedy | None, float], Process]
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is to be tried, and ``spare``: what is known to have no remedy, with the reason."""
+    """What is to be tried, and ``spare``: what is known to have no remedy, with the reason.
+
+    ``on_gpu``: whether the script's steps run on one; ``launch_bound``: whether they wait for
+    launches. None: not known.
+    """
 
     remedies: tuple[Remedy, ...]
     baseline: Baseline
     budget_s: float
     spare: tuple[NotTried, ...] = ()
     together: bool = True
+    on_gpu: bool | None = None
+    launch_bound: bool | None = None
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -73,6 +90,7 @@ class Tried(msgspec.Struct, frozen=True):
     trials: tuple[Trial, ...]
     recommended: Recommended | None
     not_tried: tuple[NotTried, ...]
+    notes: tuple[str, ...] = ()
 
 
 def block_seconds(left: float, trials: int) -> float:
@@ -85,7 +103,7 @@ def results(
 ) -> Tried:
     """Try all remedies of ``plan``, and those that are accepted together."""
     rounds = _Rounds(plan, ask, apart, clock)
-    rounds.run(plan.remedies)
+    rounds.run_each(plan.remedies)
     if plan.baseline == "compiled":
         rounds.confirm(plan.remedies)
     rounds.run_apart()
@@ -95,11 +113,15 @@ def results(
         before = len(rounds.trials)
         rounds.run([joint], apart=False)
         whole = next(iter(rounds.trials[before:]), None)
-    return Tried(
-        tuple(rounds.trials),
-        _recommended(good, whole),
-        (*rounds.not_tried, *plan.spare),
-    )
+    not_tried = (*rounds.not_tried, *plan.spare)
+    if any(remedy.arguments for remedy in plan.remedies):
+        best, notes = everywhere(rounds.trials)
+        return Tried(tuple(rounds.trials), best, not_tried, notes)
+    best = recommended(good, whole)
+    if best is not None and plan.baseline == "eager":
+        evidence = advised(good, best, rounds.sizes, plan.launch_bound)
+        best = replace(best, why="; ".join(filter(None, (best.why, *evidence))))
+    return Tried(tuple(rounds.trials), best, not_tried)
 
 
 class _Rounds:
@@ -111,6 +133,7 @@ class _Rounds:
         self.trials: list[Trial] = []
         self.not_tried: list[NotTried] = []
         self.interrupted = False
+        self.sizes: int | None = None
         self._outside: list[Remedy] = []
 
     @property
@@ -121,7 +144,20 @@ class _Rounds:
     def _spent(self) -> str:
         return f"the budget of {fmt.seconds(self._plan.budget_s)} was spent"
 
-    def run(self, remedies: Sequence[Remedy], *, apart: bool = True) -> None:
+    def run_each(self, remedies: Sequence[Remedy]) -> None:
+        """Those with the same arguments of the script together; each has its part of the budget."""
+        groups = [list(own) for _, own in groupby(remedies, lambda remedy: remedy.arguments)]
+        for number, group in enumerate(groups):
+            if self.interrupted:
+                self.not_tried += [remedy.untried("interrupted") for remedy in group]
+                continue
+            part = self._left / (len(groups) - number)
+            least = LEAST_SHARE_S + LEAST_TRIAL_S * len(group)
+            self.run(group, max(part, least) if len(groups) > 1 else None)
+
+    def run(
+        self, remedies: Sequence[Remedy], share_s: float | None = None, *, apart: bool = True
+    ) -> None:
         """Ask for ``remedies`` until each has a verdict or no further process can help.
 
         ``apart``: what can't be switched waits for `run_apart`.
@@ -131,8 +167,9 @@ class _Rounds:
         self._outside += nothing
         pending = [remedy for remedy in remedies if remedy not in nothing]
         why: dict[str, str] = {}
+        until = self._deadline if share_s is None else min(self._deadline, self._clock() + share_s)
         while pending:
-            left = self._left
+            left = until - self._clock()
             if left < LEAST_S:
                 why = {remedy.name: self._spent for remedy in pending}
                 break
@@ -148,13 +185,14 @@ class _Rounds:
                     why[remedy.name] = (measured and measured.ended.why) or _ENDED
                 elif apart and remedy.outside and measured.ended.state in _REFUSED:
                     self._outside.append(remedy)
-                elif trial := judged(remedy, measured):
+                elif trial := self._judged(remedy, measured):
                     self.trials.append(trial)
                 else:
                     usable = f"{fmt.plural(measured.pairs, 'pair')} of blocks can be used"
                     self.not_tried.append(remedy.untried(f"only {usable}: too few for a verdict"))
             stuck = len(waiting) == len(pending)
-            pending = waiting
+            pending = self._without_failed(waiting, process, stuck=stuck)
+            stuck = stuck and len(pending) == len(waiting)
             if process.ending in ("interrupted", "timeout"):
                 self.interrupted = process.ending == "interrupted"
                 said = "interrupted" if self.interrupted else self._spent
@@ -163,6 +201,28 @@ class _Rounds:
             if stuck:
                 break
         self.not_tried += [remedy.untried(why[remedy.name]) for remedy in pending]
+
+    def _judged(self, remedy: Remedy, measured: Measured) -> Trial | None:
+        self.sizes = max(filter(None, (self.sizes, measured.sizes)), default=None)
+        known = {"device": True, "host": False}.get(measured.clock or "", self._plan.on_gpu)
+        return judged(remedy, measured, self._plan.baseline, known)
+
+    def _without_failed(
+        self, waiting: list[Remedy], process: Process, *, stuck: bool
+    ) -> list[Remedy]:
+        """Those of ``waiting`` that can be asked for again; the others' trials have failed.
+
+        What a crash ended was under way; where none could begin, all of them fail as the script.
+        """
+        if process.ending in ("interrupted", "timeout"):
+            return waiting
+        died = read_died(process.raw)
+        why = died.error or process.failure
+        if why is None or not (died.during or stuck):
+            return waiting
+        failed = [each for each in waiting if died.during in (None, each.name)]
+        self.trials += [judged_failed(each, why) for each in failed]
+        return [each for each in waiting if each not in failed]
 
     def confirm(self, remedies: Iterable[Remedy]) -> None:
         """Measure again, in another process, what was accepted by a hair: that result counts.
@@ -246,46 +306,4 @@ def _joined(good: Sequence[Trial]) -> Remedy | None:
         tuple(dict.fromkeys(rule for trial in parts for rule in trial.rules)),
         sum(predicted) if predicted else None,
         costs=tuple(price for trial in parts if trial.patch for price in trial.price),
-    )
-
-
-def _recommended(good: Sequence[Trial], whole: Trial | None) -> Recommended | None:
-    """The best of ``good``, or all of them where that was measured to be faster, beyond noise."""
-    if not good:
-        return None
-    fastest = good[0]
-    alike = [trial for trial in good if trial is fastest or not beyond_noise(fastest, trial)]
-    best = min(alike, key=lambda trial: bool(trial.price))
-    reasons = ["the fastest of those accepted"] if len(good) > 1 else []
-    if best is not fastest:
-        other = f"{fastest.name} ({fmt.ratio(fastest.ratio)})"
-        reasons = [f"as fast as {other} but for noise, without its price"]
-    parts: tuple[str, ...] = (best.name,)
-    if whole is not None:
-        ratio = fmt.ratio(whole.ratio)
-        if whole.verdict == "accepted" and beyond_noise(whole, best):
-            reasons = [f"together they are faster than the best alone ({fmt.ratio(best.ratio)})"]
-            own = set(whole.settings)
-            parts = tuple(
-                trial.name
-                for trial in good
-                if own.issuperset(trial.settings) and trial.patch in (None, whole.patch)
-            )
-            best = whole
-        elif whole.verdict in ("failed", "changes_results", "not_applicable"):
-            said = whole.verdict.replace("_", " ")
-            reasons.append(f"trying {whole.name} together: {said} ({whole.why or 'no reason'})")
-        else:
-            reasons.append(f"{whole.name} together is no faster beyond noise ({ratio})")
-    if best.ratio is None or best.interval is None:
-        return None
-    return Recommended(
-        trials=parts,
-        ratio=best.ratio,
-        interval=best.interval,
-        settings=best.settings,
-        code=code_of(best.settings),
-        patch=best.patch,
-        price=best.price,
-        why="; ".join(reasons),
     )

@@ -44,6 +44,15 @@ def one_line(text: str, limit: int | None = None) -> str:
     return clean(" ".join(text.split()), limit)
 
 
+def sentences(text: str, most: int) -> str:
+    """``one_line`` that ends after a sentence, if one ends in the second half of what is kept."""
+    text = " ".join(text.split())
+    end = text.rfind(". ", most // 2, most)
+    if end < 0 or len(text) - most <= _NOT_WORTH_CUTTING:
+        return clean(text, most)
+    return clean(text[: end + 1]) + " …"
+
+
 def shorten(text: str | None, most: int = 120) -> str:
     """The first line of ``text``, cut to ``most`` characters."""
     line = (text or "").strip().partition("\n")[0]

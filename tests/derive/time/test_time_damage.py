@@ -199,6 +199,16 @@ def test_a_long_step_that_did_more_stays():
     assert next(windows(tables)).steps == 6
 
 
+@pytest.mark.parametrize(("block_steps", "kept"), [(6, 6), (5, 5)])
+def test_a_collection_that_timed_blocks_lack_holds_up_a_step_by_chance(block_steps, kept):
+    tables = steps_of(900, 100, 100, 900, 100, 100, 100)
+    more = {**HEAD, **op("traceview gc 2", 1150, 800), "step": 3, "op_id": 99}
+    tables.put("cpu_ops", pl.concat([tables["cpu_ops"], from_rows("cpu_ops", [more])]))
+    block = {**HEAD, "pair_index": 0, "steps": block_steps}
+    tables.put("blocks", from_rows("blocks", [block]))
+    assert next(windows(tables)).steps == kept
+
+
 def test_calls_beyond_the_steps_change_nothing():
     late = call("cudaDeviceSynchronize", 1500, 100, "sync") | {"step": None}
     kernels = [kernel(100, 50, 90, 1)]

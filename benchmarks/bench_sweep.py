@@ -1,0 +1,116 @@
+"""Does ``traceview sweep`` put torch.compile's modes in the order that bare runs put them in?
+
+Each script of ``evaluation/gpu`` runs bare in each mode, in turns, one process each (wall clock
+after the last compile, per step), and once under ``traceview sweep --modes``. Two modes whose bare
+runs overlap have no order.
+
+    python benchmarks/bench_sweep.py [NAME...] [--modes LIST] [--turns N] [--keep DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from evaluation_set import Script, percent, scripts, stored
+
+SCRIPTS = Path(__file__).with_name("scripts")
+MODES = "default,reduce-overhead,max-autotune-no-cudagraphs,max-autotune"
+LONG_S = 3.0  # of steps in a bare run
+
+
+def swept(script: Script, modes: list[str], keep: Path) -> dict[str, Any]:
+    """What ``traceview sweep`` says of it; kept, so that a stopped benchmark goes on."""
+    if found := stored(keep, "sweep.json"):
+        return found
+    words = [sys.executable, "-m", "traceview", "sweep", "--json", "--force", "--budget", "8m"]
+    words += ["--modes", ",".join(modes), "-o", str(keep / "run"), str(script.main)]
+    with (keep / "sweep.txt").open("w") as said:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=said, text=True)
+    (keep / "sweep.json").write_text(done.stdout)
+    return stored(keep, "sweep.json")
+
+
+def bare(script: Script, modes: list[str], turns: int, keep: Path) -> dict[str, list[float]]:
+    """Milliseconds per step of each turn, by mode; the first of each only fills the cache."""
+    figures = stored(keep, "bare.json") or {"counts": {}, "ms": {mode: [] for mode in modes}}
+    while any(len(figures["ms"][mode]) < turns for mode in modes):
+        for mode in modes:
+            if mode not in figures["counts"]:
+                after = _after_s(script, mode, script.few, keep)
+                figures["counts"][mode] = max(script.few, int(script.few * LONG_S / after))
+            count = figures["counts"][mode]
+            figures["ms"][mode].append(1e3 * _after_s(script, mode, count, keep) / count)
+            (keep / "bare.json").write_text(json.dumps(figures))
+    return dict(figures["ms"])
+
+
+def _after_s(script: Script, mode: str, count: int, keep: Path) -> float:
+    """Seconds after the last compile of a run of ``count`` steps."""
+    arguments, variables = script.command(script.main, count)
+    out = keep / "clocked.json"
+    words = [sys.executable, str(SCRIPTS / "clocked.py"), str(out)]
+    words += [str(SCRIPTS / "configured.py"), json.dumps([f"mode={mode}"]), *arguments[1:]]
+    environment = os.environ | variables | {"TORCHINDUCTOR_CACHE_DIR": str(keep / "cache")}
+    subprocess.run(words, env=environment, capture_output=True, check=True)
+    return float(json.loads(out.read_text())["after_s"])
+
+
+def compared(
+    ms: dict[str, list[float]], trials: dict[str, dict[str, Any]]
+) -> tuple[list[bool], list[str]]:
+    """Each pair of modes that bare runs tell apart: does the sweep put it in the same order?"""
+    agree, unlike = [], []
+    for one, other in itertools.combinations(ms, 2):
+        low, high = sorted((one, other), key=lambda mode: statistics.median(ms[mode]))
+        if max(ms[low]) >= min(ms[high]):
+            continue
+        figures = [trials.get(mode, {}).get("ratio") for mode in (low, high)]
+        agree.append(None not in figures and figures[0] >= figures[1])
+        if not agree[-1]:
+            unlike.append(f"{low} before {high}")
+    return agree, unlike
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--modes", default=MODES)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--keep", type=Path)
+    asked = parser.parse_args()
+    modes = asked.modes.split(",")
+    keep = asked.keep or Path(tempfile.mkdtemp(prefix="sweep-"))
+    same: list[bool] = []
+    for script in scripts(asked.names, None, None, gpu=True):
+        folder = keep / script.name
+        folder.mkdir(parents=True, exist_ok=True)
+        found = swept(script, modes, folder)
+        trials = {
+            setting.partition("=")[2]: trial
+            for trial in found.get("trials", [])
+            for setting in trial["settings"]
+        }
+        ms = bare(script, modes, asked.turns, folder)
+        agree, unlike = compared(ms, trials)
+        same.append(not unlike)
+        print(f"{script.name}: pairs in the same order {percent(agree)} {'; '.join(unlike)}")
+        for mode in sorted(modes, key=lambda mode: statistics.median(ms[mode])):
+            trial = trials.get(mode, {})
+            turns = ", ".join(f"{each:.3f}" for each in ms[mode])
+            ratio, interval = trial.get("ratio"), trial.get("interval")
+            said = f"{ratio:.3f} ({interval[0]:.3f}-{interval[1]:.3f})" if ratio else "-"
+            print(f"  {mode:<28} bare {turns} ms; sweep {trial.get('trial_ms')} ms, {said}")
+    print(f"programs in the same order: {percent(same)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Calls whose tensors are padded up to one of a few sizes, and whose outputs are sliced back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .settings import Setting
+
+#: Where outputs are compared, a size that needs no padding is padded to the next one all the same:
+#: above the largest bucket by this much.
+_BEYOND = 8
+
+
+class NotPadded(Exception):
+    """Why a call can't be padded, or its outputs not be sliced back."""
+
+
+class Padding:
+    """What ``pad=NAME:DIM:SIZES`` settings do around one callable; zeros fill what is added.
+
+    ``original`` has the names of its arguments.
+    """
+
+    def __init__(
+        self, torch: Any, pads: Sequence[Setting], call: Callable[..., Any], original: Any
+    ) -> None:
+        self._torch, self._pads, self._call = torch, pads, call
+        try:
+            self._signature = inspect.signature(getattr(original, "forward", original))
+        except (TypeError, ValueError) as error:
+            raise NotPadded("its arguments have no names") from error
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, always: bool) -> Any:
+        """Call it so; with ``always`` no size is left as it is."""
+        from torch.utils._pytree import tree_map
+
+        bound = self._signature.bind(*args, **kwargs)
+        grown: set[tuple[int, int, int]] = set()
+        for pad in self._pads:
+            dim, sizes = pad.value
+            tensor = bound.arguments.get(pad.name)
+            if not isinstance(tensor, self._torch.Tensor) or tensor.dim() <= dim:
+                raise NotPadded(f"a call has no tensor {pad.name} with a dimension {dim}")
+            size = tensor.shape[dim]
+            fitting = [each for each in sizes if each > size or (each == size and not always)]
+            if not fitting and not always:
+                raise NotPadded(f"{pad.name} has the size {size}, above {sizes[-1]}")
+            to = fitting[0] if fitting else size + _BEYOND
+            if to == size:
+                continue
+            grown.add((dim, size, to))
+            more = [0, 0] * (tensor.dim() - dim - 1) + [0, to - size]
+            bound.arguments[pad.name] = self._torch.nn.functional.pad(tensor, more)
+        result = self._call(*bound.args, **bound.kwargs)
+        return tree_map(lambda value: self._sliced(value, grown), result) if grown else result
+
+    def _sliced(self, value: Any, grown: set[tuple[int, int, int]]) -> Any:
+        """One output as it would be without padding."""
+        if not isinstance(value, self._torch.Tensor):
+            return value
+        for dim, size, to in grown:
+            padded = [index for index, each in enumerate(value.shape) if each == to]
+            if padded != [dim]:
+                what = "several dimensions" if dim in padded else f"no dimension {dim}"
+                raise NotPadded(f"an output has {what} of the padded size: it can't be sliced back")
+            value = value.narrow(dim, 0, size)
+        return value

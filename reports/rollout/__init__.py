@@ -1,0 +1,1 @@
+"""The record of a rollout check: on a terminal, and as a page."""

@@ -1,0 +1,139 @@
+"""
+## What it finds
+Cudagraphs that are recorded again in steady steps, as tensors that they read have moved: a
+parameter or buffer gets new storage (`t.data = …`, `module.weight = …`) instead of new values.
+
+## Why it costs
+A cudagraph reads parameters and buffers at the addresses that they had when it was recorded. Where
+one of them has moved, none of the recorded graphs fits, and the call records one more: that takes
+longer than running the graph in eager, and each of them is kept.
+
+## Evidence
+torch's own reason for leaving a recorded graph (TORCH_LOGS=cudagraphs), which names the inputs with
+the lines that use them, and the recordings in the timed compiled steps. They take at least 5 % of
+these steps. torch writes that reason for each recorded graph that a call looks at, so the number of
+such lines says nothing.
+
+## What to do
+Update the tensor in place: `t.copy_(new)`, `t.data.copy_(new)`, `t.lerp_(new, weight)`, or
+`torch._foreach_lerp_` for all of them at once. Where tensors move and must, leave this function
+without cudagraphs.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that the recordings must take.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html
+- torch/_inductor/cudagraph_trees.py, `check_invariants`
+- torch/_inductor/cudagraph_utils.py, `log_data_ptr_mismatch`
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from traceview.rules.kit import (
+    NOTABLE_SHARE,
+    Cost,
+    Evidence,
+    Finding,
+    Location,
+    Owners,
+    Row,
+    Snippet,
+    Tables,
+    about,
+    first_rank,
+    from_row,
+    if_users,
+    milliseconds,
+    plural,
+    rows,
+    step_ms,
+)
+from traceview.torchtext.cudagraphs import moved_inputs, run_id
+from traceview.torchtext.frames import StackFrame
+from traceview.words import names
+
+CODE = "TV515"
+NEEDS = frozenset({"compiles", "cudagraph_events", "compile_intervals", "blocks"})
+SEVERITIES = ("warning",)
+GPU_ONLY = True
+#: A recording is host work on the way into compiled code, and marked as a compile.
+EXPLAINS = frozenset({"overheads_added", "compile", "idle_compile"})
+
+#: Less of a step is hard to tell from noise.
+LEAST_SHARE = NOTABLE_SHARE
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """One finding for each function."""
+    step, owners = step_ms(tables, "compiled"), tables.once(Owners)
+    blocks = first_rank(rows(tables, "blocks", stance="compiled"))
+    timed = {row["first_step"] + number for row in blocks for number in range(row["steps"])}
+    spans: dict[str, list[Row]] = {}
+    for row in first_rank(rows(tables, "compile_intervals", trigger="cudagraph_recording")):
+        if row["compile_id"] and row["duration_ms"] is not None:
+            spans.setdefault(row["compile_id"], []).append(row)
+    reasons = {
+        run_id(row["reason"]): row
+        for row in first_rank(rows(tables, "cudagraph_events", event="rerecord"))
+        if moved_inputs(row["reason"])
+    }
+    for compile_id, recorded in spans.items():
+        reason = reasons.get(compile_id)
+        inside = [row for row in recorded if row["step"] in timed]
+        ms = sum(row["duration_ms"] for row in inside) / max(1, len(timed))
+        if reason is None or not step or ms < least_share * step:
+            continue
+        moved = moved_inputs(reason["reason"])
+        compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
+        places = _uses(moved) or [at for row in compiles if (at := owners.code(row).place)]
+        name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
+        many = len(moved) > 1
+        what = f"addresses of {len(moved)} inputs change" if many else "address of an input changes"
+        steps = len({row["step"] for row in inside})
+        yield Finding(
+            code=CODE,
+            rule="cg-moved-input",
+            severity="warning",
+            title=f"{len(recorded)} cudagraphs{name}: the {what}",
+            explanation=(
+                "A cudagraph reads parameters and buffers at the addresses of its recording. "
+                f"{'These get' if many else 'This one gets'} new storage between calls, so no "
+                "recorded graph fits and the call records one more."
+            ),
+            cost=Cost(ms, None, "cudagraph recordings in the timed compiled steps"),
+            confidence="measured",
+            location=places[0] if places else None,
+            also_at=tuple(places[1:4]),
+            about=about(*compiles),
+            evidence=(
+                from_row(
+                    f"static input data pointer changed: {', '.join([*moved][:3])}"
+                    f"{', …' if len(moved) > 3 else ''}",
+                    "cudagraph_events",
+                    reason,
+                ),
+                Evidence(
+                    f"recordings in {steps} of {plural(len(timed), 'timed step')}, "
+                    f"{milliseconds(ms)} per step",
+                    "compile_intervals",
+                ),
+            ),
+            what_to_do=(
+                "Update what is used there in place, so that it keeps its storage: copy_() or "
+                "lerp_() instead of `t.data = …` or a new tensor in the attribute."
+            ),
+            snippet=Snippet("python", "t.data.copy_(new)  # not t.data = new"),
+        )
+
+
+def _uses(moved: dict[str, tuple[StackFrame, ...]]) -> list[Location]:
+    """The user's own lines that use them, outermost ones: there most inputs have one in common."""
+    uses: Counter[Location] = Counter()
+    for stack in moved.values():
+        known = (if_users(at.file, at.line, at.function) for at in stack if at.line is not None)
+        uses.update([place for place in known if place][:1])
+    return [place for place, _ in uses.most_common()]
