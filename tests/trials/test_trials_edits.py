@@ -378,6 +378,33 @@ CHANGED = {
                 yield _windows_compiled(times, piece)
         """,
     ),
+    "a generator that goes on with what it has worked out": (
+        "cap-nothing-compiled",
+        "torch.compile",
+        """
+        @torch.compile
+        def frames(angle, speed, count):
+            for _ in range(count):
+                speed = speed + torch.sin(angle)
+                turned = angle + speed
+                angle = turned
+                yield turned * 2
+        """,
+        """
+        @torch.compile
+        def _frames_compiled(angle, speed):
+            speed = speed + torch.sin(angle)
+            turned = angle + speed
+            angle = turned
+            return angle, speed, turned
+
+
+        def frames(angle, speed, count):
+            for _ in range(count):
+                angle, speed, turned = _frames_compiled(angle, speed)
+                yield turned * 2
+        """,
+    ),
     "a mode around the steps": (
         "cap-nothing-compiled",
         "net =",
@@ -633,6 +660,31 @@ NEARLY = {
             return torch.compile(mix, mode=mode)
         """,
     ),
+    "a lookup that may not be asked for": (
+        "rc-python-constant",
+        "KINDS[kind]",
+        """
+        KINDS = {"sin": torch.sin}
+
+        @torch.compile
+        def mix(x, kind):
+            if kind:
+                x = KINDS[kind](x)
+            return x
+        """,
+    ),
+    "a lookup of what has changed": (
+        "rc-python-constant",
+        "KINDS[kind]",
+        """
+        KINDS = {"sin": 1.0}
+
+        @torch.compile
+        def mix(x, kind):
+            kind = kind.lower()
+            return KINDS[kind] * x
+        """,
+    ),
     "a list that is handed in": (
         "rc-container-length",
         "history.append",
@@ -641,6 +693,24 @@ NEARLY = {
 
         def step(x, history):
             history.append(x)
+        """,
+    ),
+    "an operator with another shape": (
+        "cap-customop-no-fake",
+        "def rank",
+        """
+        @torch.library.custom_op("tools::rank", mutates_args=())
+        def rank(x: torch.Tensor) -> torch.Tensor:
+            return x.sort().values.mean(-1)
+        """,
+    ),
+    "an operator with another dtype": (
+        "cap-customop-no-fake",
+        "def rank",
+        """
+        @torch.library.custom_op("tools::rank", mutates_args=())
+        def rank(x: torch.Tensor) -> torch.Tensor:
+            return torch.argsort(x)
         """,
     ),
     "a method that draws": (
@@ -662,6 +732,27 @@ NEARLY = {
 
             def add(self, row):
                 self.rows.append(row)
+        """,
+    ),
+    "a method that takes what comes next": (
+        "ap-not-in-model",
+        "self.waiting.get",
+        """
+        class Data:
+            def next(self, i):
+                return self.waiting.get()
+        """,
+    ),
+    "a method that reads what others set": (
+        "ap-not-in-model",
+        "self.size * i",
+        """
+        class Data:
+            def area(self, i):
+                return float(self.size * i)
+
+        data = Data()
+        data.size = 9
         """,
     ),
     "decoded text that is changed": (

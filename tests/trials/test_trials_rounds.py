@@ -109,6 +109,17 @@ class TestTogether:
         assert len(best.code) == 2
         assert "faster than the best alone (1.40×)" in best.why
 
+    def test_a_patch_among_them_keeps_its_price_and_its_failure(self, tmp_path):
+        patch = Remedy("patch a.py:1", patch="--- a.py", costs=("both sides are computed",))
+        joint = f"{A.name}+{patch.name}"
+        both = [*measured(A.name, 1.4), *measured(patch.name, 1.2)]
+        script = Script(tmp_path / "one", both, measured(joint, 1.7))
+        assert tried(script, A, patch).recommended.price == ("both sides are computed",)
+        script = Script(tmp_path / "two", both, [trial(joint, "failed", why="KeyError: 'a'")])
+        best = tried(script, A, patch).recommended
+        assert (best.trials, script.alone) == ((A.name,), [])
+        assert "failed (KeyError: 'a')" in best.why
+
     @pytest.mark.parametrize(
         ("whole", "why"),
         [

@@ -29,9 +29,9 @@ _PURE = frozenset(
 )
 _PURE_METHODS = frozenset(
     [
-        *("count", "decode", "encode", "endswith", "float", "get", "index", "items", "join"),
-        *("keys", "long", "lower", "lstrip", "replace", "rstrip", "split", "startswith", "strip"),
-        *("upper", "values"),
+        *("count", "decode", "encode", "endswith", "float", "index", "items", "keys", "long"),
+        *("lower", "lstrip", "replace", "rstrip", "split", "startswith", "strip", "upper"),
+        "values",
     ]
 )
 _DRAWS = frozenset(["bernoulli", "multinomial", "normal", "rand", "randint", "randn", "randperm"])
@@ -125,9 +125,19 @@ def piece_of_generator(source: Source, _line: int) -> Changes:
             body = body[1:]
         if value is None or not body or loaded(body) & target:
             continue
-        made = source.outlined(function, body, source.of(value), "yield {}")
-        if made:
-            yield [*made, (*source.lines([last]), "")]
+        # What the next iteration begins with is returned as well.
+        fresh = stored(loop.body[: loop.body.index(body[0])])
+        others = [each for each in function.body if each is not loop]
+        known = set(source.parameters(function) or ()) | stored(others)
+        carried = stored(body) & ((known - fresh) | loaded(others))
+        if not carried:
+            made = source.outlined(function, body, source.of(value), "yield {}")
+            if made:
+                yield [*made, (*source.lines([last]), "")]
+            continue
+        names = ", ".join(sorted(carried | (stored(body) & loaded([value]))))
+        made = source.outlined(function, body, names, f"{names} = {{}}")
+        yield from [made] if made else []
 
 
 def without_reset(source: Source, _line: int) -> Changes:
@@ -186,7 +196,7 @@ def remembered(source: Source, line: int) -> Changes:
         given = source.parameters(function)
         if not here or owner is None or not given or function.decorator_list:
             continue
-        read = _read_only(function, given)
+        read = _read_only(source, function, given)
         if read is None or not source.alone([function]):
             continue
         others = [each for each in owner.body if isinstance(each, Function)]
@@ -252,29 +262,42 @@ def parsed_once(source: Source, line: int) -> Changes:
         ]
 
 
-def _read_only(function: Function, given: list[str]) -> set[str] | None:
-    """Attributes of ``self`` that it reads; None if it may do more than work out a result."""
-    names: set[str] = set(stored(ast.walk(function))) | set(given)
-    read: set[str] = set()
-    for node in ast.walk(function):
+def _read_only(source: Source, function: Function, given: list[str]) -> set[str] | None:
+    """Attributes of ``self`` that it reads; None if it may do more than work out a result.
+
+    Or if others than methods of its class may change what it reads.
+    """
+    nodes = list(ast.walk(function))
+    if not any(isinstance(node, ast.Return) and node.value is not None for node in nodes):
+        return None
+    own, read = stored(nodes) - set(given), set()
+    for node in nodes:
         if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await | ast.Global | ast.Nonlocal):
             return None
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             return None
+        if isinstance(node, ast.Call) and not _only_works_out(node, own):
+            return None
         if isinstance(node, ast.Attribute) and dotted(node).startswith("self."):
             read.add(dotted(node).split(".")[1])
-        if isinstance(node, ast.Call):
-            owner, _, name = called(node).rpartition(".")
-            plain = not owner and name in _PURE
-            known = owner in ("math", "torch") and name not in _DRAWS
-            of_own = isinstance(node.func, ast.Attribute) and name in _PURE_METHODS
-            grows = owner in names and owner not in given and name in ("append", "extend")
-            if not (plain or known or grows or of_own or called(node) == "json.loads"):
-                text = isinstance(node.func, ast.Attribute) and node.func.attr in _PURE_METHODS
-                if not text:
-                    return None
-    returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
-    return read if returns else None
+    changed = {
+        node.attr
+        for node in source.all(ast.Attribute)
+        if isinstance(node.ctx, ast.Store) and dotted(node.value) != "self"
+    }
+    declared = {name for node in source.all(ast.Global) for name in node.names}
+    return None if changed & read or declared & loaded(nodes) else read
+
+
+def _only_works_out(call: ast.Call, own: set[str]) -> bool:
+    """Whether it has no effect but on the function's ``own`` names, and depends on nothing else."""
+    owner, _, name = called(call).rpartition(".")
+    if owner in ("math", "torch"):
+        return name not in _DRAWS and not name.endswith("_")
+    if owner in own and name in ("append", "extend"):
+        return True
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return (not owner and name in _PURE) or method in _PURE_METHODS or called(call) == "json.loads"
 
 
 def _changed_attributes(methods: list[Function]) -> set[str]:

@@ -17,6 +17,15 @@ from traceview.trials.source import (
 )
 
 _DISABLE = ("torch.compiler.disable", "torch._dynamo.disable")
+#: Functions of a tensor whose result has its shape and its (floating) dtype, or its shape alone.
+_SAME = frozenset(
+    [
+        *("abs", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "cos", "cumprod"),
+        *("cumsum", "erf", "exp", "flip", "floor", "log", "log1p", "neg", "relu", "roll", "round"),
+        *("sigmoid", "sign", "sin", "softmax", "sqrt", "square", "tanh"),
+    ]
+)
+_INDICES = ("argsort",)
 _LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
 _SIGNS: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -175,19 +184,41 @@ def called_apart(source: Source, line: int) -> Changes:
 
 
 def with_fake(source: Source, _line: int) -> Changes:
-    """A custom operator of one tensor gets a fake: its result is like its first argument."""
+    """A custom operator whose result is surely like its first argument gets a fake of that."""
     for function in source.all(Function):
         marks = [d for d in function.decorator_list if called(d) == "torch.library.custom_op"]
-        given = function.args.args
-        if not (
-            marks and given and _is_tensor(function.returns) and _is_tensor(given[0].annotation)
-        ):
+        names, last = source.parameters(function), function.body[-1]
+        if not marks or not names or not _is_tensor(function.args.args[0].annotation):
             continue
-        names = source.parameters(function)
-        if names and f"{function.name}.register_fake" not in source.of(source.tree.body[-1]):
+        if len(function.body) == 1 + (ast.get_docstring(function) is not None) and _is_like(
+            last.value if isinstance(last, ast.Return) else None, names[0]
+        ):
             end = source.lines([function])[1]
             text = f"\n\n@{function.name}.register_fake\ndef _({', '.join(names)}):\n"
             yield [(end, end, f"{text}{STEP}return torch.empty_like({names[0]})\n")]
+
+
+def _is_simple(statement: ast.stmt) -> bool:
+    """Whether it runs whenever the function does, whole."""
+    plain = isinstance(statement, ast.Assign | ast.AugAssign | ast.Return | ast.Expr)
+    inner = (ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.GeneratorExp, ast.DictComp)
+    return plain and not any(isinstance(each, inner) for each in ast.walk(statement))
+
+
+def _is_like(value: ast.expr | None, name: str) -> bool:
+    """Whether it is the tensor ``name`` with functions applied that keep its shape and dtype."""
+    if isinstance(value, ast.Name):
+        return value.id == name
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    inner, method = value.func.value, value.func.attr
+    if dotted(inner) == "torch" and value.args:
+        inner = value.args[0]
+    if method == "to" and [dotted(each) for each in value.args] == [f"{name}.dtype"]:
+        while isinstance(inner, ast.Call) and called(inner).rpartition(".")[2] in _INDICES:
+            inner = inner.args[0] if dotted(inner.func).startswith("torch.") else inner.func.value  # type: ignore[attr-defined]
+        return _is_like(inner, name)
+    return method in _SAME and _is_like(inner, name)
 
 
 # -- recompiles ------------------------------------------------------------------------------------
@@ -209,7 +240,9 @@ def worked_out_outside(source: Source, line: int) -> Changes:
         own = given[:1] == ["self"]
         passed = [name for name in given[own:] if name in kept]
         name, new = f"_{function.name.strip('_')}_compiled", "given"
-        if new in kept or not loaded([value]) & set(given):
+        plain = any(value in ast.walk(each) for each in function.body if _is_simple(each))
+        names = loaded([value])
+        if new in kept or not plain or not names & set(given) or names & stored(function.body):
             continue
         pad = source.indent(function)
         head = f"def {name}({', '.join([*(['self'] if own else []), *passed, new])}):\n"

@@ -43,6 +43,8 @@ TURNS = 3
 MORE_TURNS, LITTLE = 5, 1.05
 #: Part of the time that is left for trials in one process, where some may need their own.
 _INSIDE = 0.6
+#: How a trial ends that may do better where all of the process runs with it.
+_REFUSED = ("not_applicable", "failed")
 _ENDED = "the script ended before enough blocks of it were measured"
 _UNLIKE = "what is called in a step differs with it, and no loop of the script is the same"
 #: Settings of which only one can be in force.
@@ -109,7 +111,7 @@ def results(
     good = accepted(rounds.trials)
     if plan.together and not rounds.interrupted and (joint := _joined(good)):
         before = len(rounds.trials)
-        rounds.run([joint])
+        rounds.run([joint], apart=False)
         whole = next(iter(rounds.trials[before:]), None)
     not_tried = (*rounds.not_tried, *plan.spare)
     if any(remedy.arguments for remedy in plan.remedies):
@@ -153,8 +155,13 @@ class _Rounds:
             least = LEAST_SHARE_S + LEAST_TRIAL_S * len(group)
             self.run(group, max(part, least) if len(groups) > 1 else None)
 
-    def run(self, remedies: Sequence[Remedy], share_s: float | None = None) -> None:
-        """Ask for ``remedies`` until each has a verdict or no further process can help."""
+    def run(
+        self, remedies: Sequence[Remedy], share_s: float | None = None, *, apart: bool = True
+    ) -> None:
+        """Ask for ``remedies`` until each has a verdict or no further process can help.
+
+        ``apart``: what can't be switched waits for `run_apart`.
+        """
         # Where nothing is compiled there is no call to switch anything for.
         nothing = [r for r in remedies if r.outside and set(r.rules) == {"cap-nothing-compiled"}]
         self._outside += nothing
@@ -176,8 +183,8 @@ class _Rounds:
                 if measured is None or measured.ended.state == "unfinished":
                     waiting.append(remedy)
                     why[remedy.name] = (measured and measured.ended.why) or _ENDED
-                elif remedy.outside and measured.ended.state in ("not_applicable", "failed"):
-                    self._outside.append(remedy)  # an edit may hold only where all runs with it
+                elif apart and remedy.outside and measured.ended.state in _REFUSED:
+                    self._outside.append(remedy)
                 elif trial := self._judged(remedy, measured):
                     self.trials.append(trial)
                 else:
@@ -298,4 +305,5 @@ def _joined(good: Sequence[Trial]) -> Remedy | None:
         patch,
         tuple(dict.fromkeys(rule for trial in parts for rule in trial.rules)),
         sum(predicted) if predicted else None,
+        costs=tuple(price for trial in parts if trial.patch for price in trial.price),
     )
