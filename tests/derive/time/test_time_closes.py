@@ -61,7 +61,7 @@ def rows_as_profiled_add_up_to_the_profiled_step(tables):
 
 
 def host_time_is_that_of_the_marked_steps(tables):
-    for window in windows(tables):
+    for window in tables.once(windows):
         if window.on_device or window.lost or not window.steps:
             continue
         rows = window.own(tables["accounting"])
