@@ -32,7 +32,7 @@ from traceview.run import Ending
 
 _TICK_S = 0.1
 _DRAIN_S = 1.0
-_WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
 _SI_KERNEL = 0x80  # linux/include/uapi/asm-generic/siginfo.h
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -241,7 +241,7 @@ class SignalDesk:
         self._active = threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> SignalDesk:
-        for number in _WATCHED if self._active else ():
+        for number in WATCHED if self._active else ():
             former = signal.getsignal(number)
             if former is signal.SIG_IGN:  # nohup, or a background job: the child ignores it too
                 continue

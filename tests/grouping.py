@@ -1,4 +1,4 @@
-"""Which tests belong together: those of one recorded run, of one file, of the browser.
+"""Which tests belong together: those of one recorded run, of one file, of the browser, of torch.
 
 The tests of a group follow each other in one worker: a run is read once, and what a module sets up
 is set up once. A group is told from a test's id alone, which is all that the scheduler knows.
@@ -27,6 +27,8 @@ def group(nodeid):
     file, _, rest = nodeid.partition("::")
     if file.endswith("_browser.py"):
         return "browser"
+    if file.startswith("tests/collectors/test_child_") and not file.endswith("_exec_live.py"):
+        return "torch"  # one process forks the scripts of all of them
     words = "" if file.endswith("_live.py") else rest.partition("[")[2]
     for pattern, name_of in WRITTEN:
         if found := pattern.search(words):

@@ -168,14 +168,16 @@ def test_an_interpreter_without_torch(refused, tmp_path):
 
 @pytest.mark.parametrize("command", ["diagnose", "collect"])
 def test_an_interrupted_command_does_not_exit_with_0(tmp_path, command):
-    body = "import signal, time\ntrain(3)\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(30)"
+    steps = STEPS + "train(3)\n" if command == "diagnose" else "import os\n"
+    body = "import signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)"
     script = tmp_path / "train.py"
-    script.write_text(STEPS + body)
+    script.write_text(steps + body)
     done = subprocess.run(
         run_command(command, "-o", tmp_path / "out", script), capture_output=True, cwd=tmp_path,
         timeout=120, check=False, preexec_fn=_interruptible,
     )  # fmt: skip
     assert done.returncode == 130, done.stderr
+    assert b"KeyboardInterrupt" in done.stderr, "the script got it, at once"
     assert Run.open(tmp_path / "out").manifest.passes[0].ending.kind == "interrupted"
     assert (tmp_path / "out/report.html").exists() == (command == "diagnose")
 

@@ -42,6 +42,14 @@ def test_what_is_made_once_is_forgotten_when_a_table_is_put():
     assert (first, tables.once(heights, "runs")) == (1, 2)
 
 
+def test_what_is_kept_stands_for_what_is_made_once():
+    tables = Tables()
+    tables.keep(list, ["kept"])
+    assert tables.once(list) == ["kept"]
+    tables.put("runs", from_rows("runs", []))
+    assert tables.once(list) == ["runs"]
+
+
 def test_what_is_made_once_is_the_same_for_all_who_ask_the_same():
     def ask(own, name):
         return [name, heights(own, name)]

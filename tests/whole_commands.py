@@ -118,13 +118,17 @@ class Subject:
         path = folder / "x.log"
         path.write_bytes(data)
         out = self.folder / "out"
-        assert run(["postmortem", "--workers", "1", "-o", self.clean, path]) is None
+        unchanged = self.folder / "unchanged.log"
+        unchanged.write_bytes(data)
 
         def commands(seed):
             shutil.rmtree(out, ignore_errors=True)
             yield ["postmortem", "--workers", "1", "-o", out, path]
             if (out / "run.json").exists():
-                yield self._after(seed, out)
+                after = self._after(seed, out)
+                if self.clean in after and not self.clean.exists():
+                    yield ["postmortem", "--workers", "1", "-o", self.clean, unchanged]
+                yield after
 
         return data, path, commands
 

@@ -66,6 +66,10 @@ class Tables:
         made: T = self._made[key]
         return made
 
+    def keep(self, make: Callable[[Tables], T], made: T) -> None:
+        """Let ``once(make)`` give ``made``, which no table that was put since has a part in."""
+        self._made[(make,)] = made
+
     def has(self, name: str) -> bool:
         """Whether the table was recorded at all."""
         return name in self._frames

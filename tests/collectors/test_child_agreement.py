@@ -4,7 +4,13 @@ import pytest
 
 from traceview.collectors.child.trial import agreement
 
-torch = pytest.importorskip("torch")
+
+@pytest.fixture(scope="module", autouse=True)
+def import_torch():
+    """Here, since it takes seconds of every worker that collects this module."""
+    global torch
+    torch = pytest.importorskip("torch")
+
 
 NAN, INF = float("nan"), float("inf")
 

@@ -10,7 +10,13 @@ import pytest
 from traceview.collectors.child import ceilings
 from traceview.collectors.child.ceilings import NotMeasured, Way, best_rate
 
-torch = pytest.importorskip("torch")
+
+@pytest.fixture(scope="module", autouse=True)
+def import_torch():
+    """Here, since it takes seconds of every worker that collects this module."""
+    global torch
+    torch = pytest.importorskip("torch")
+
 
 HOST = ceilings.Gauge(ceilings._timed, "host", "1 thread")
 

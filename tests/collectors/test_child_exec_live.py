@@ -17,33 +17,37 @@ f = torch.compile(lambda x: x + 1, backend="eager")
 for _ in range(4):
     f(torch.ones(2))
 """
+#: How a script replaces itself: each process takes the next way, the last one works.
 WAYS = [
     "os.execv(sys.executable, [sys.executable, *sys.argv])",
     "os.execl(sys.executable, sys.executable, *sys.argv)",
     "os.execvp('python', ['python', *sys.argv])",
-    "os.execve(sys.executable, [sys.executable, *sys.argv], {'AGAIN': '1', 'PYTHONPATH': '/x'})",
-    "os.execve(sys.executable, [sys.executable, *sys.argv], {b'AGAIN': b'1'})",
+    "os.execve(sys.executable, [sys.executable, *sys.argv], {'N': '4', 'PYTHONPATH': '/x'})",
+    "os.execve(sys.executable, [sys.executable, *sys.argv], {b'N': b'5'})",
     "import torch; os.execv(sys.executable, [sys.executable, *sys.argv])",
 ]
+REPLACED = f"""
+import os, sys
+done = int(os.environ.get('N', 0))
+ours = [name for name in os.environ if 'TRACEVIEW' in name]
+print(done, sys.argv[1:], os.environ.get('PYTHONPATH'), ours, flush=True)
+os.environ['N'] = str(done + 1)
+if done < {len(WAYS)}:
+    exec({WAYS!r}[done])
+"""
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_script_that_replaces_itself_is_followed(tmp_path, way):
-    path = "/x" if "/x" in way else None
-    script = write_script(
-        tmp_path,
-        "import os, sys\nif not os.environ.get('AGAIN'):\n    os.environ['AGAIN'] = '1'\n"
-        f"    {way}\n{WORK}\n"
-        f"assert os.environ.get('PYTHONPATH') == {path!r}\n"
-        "assert not [name for name in os.environ if 'TRACEVIEW' in name]\n"
-        "print(sys.argv[1:])",
-    )
+def test_a_script_that_replaces_itself_is_followed_whatever_way_it_takes(tmp_path):
+    script = write_script(tmp_path, REPLACED + WORK)
     run = run_child(script, "--lr", "1", env={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"})
     assert run.returncode == 0, run.err
-    assert run.out == "['--lr', '1']\n"
+    paths = ["/x" if "/x" in way else None for way in ("", *WAYS)]
+    assert run.out.splitlines() == [
+        f"{done} ['--lr', '1'] {path} []" for done, path in enumerate(paths)
+    ]
+    assert len(run.of("process")) == 1 + len(WAYS), "those that were followed"
     assert [region["kind"] for region in run.of("region")] == ["function"]
     assert run.of("region_end")[-1]["calls"] >= 4
-    assert len(run.of("process")) == 2
     assert len(run.files) == 1
 
 
@@ -54,43 +58,49 @@ def test_a_fork_that_becomes_another_program_is_not_followed(tmp_path):
         "if not pid:\n    os.execv(sys.executable, [sys.executable, *sys.argv, 'child'])\n"
         f"os.waitpid(pid, 0)\n{WORK}",
     )
-    run = run_child(script, fresh=True)
+    run = run_child(script)
     assert run.returncode == 0, run.err
     assert len(run.of("process")) == 1
 
 
-CHILDREN = """
-import multiprocessing, os, subprocess, sys
-COMPILES = '''
+COMPILES = """
 import torch
 def f(x):
     torch._dynamo.graph_break()
     return x + 1
 f = torch.compile(f, backend="eager")
 f(torch.ones(2)); f(torch.ones(3))
-'''
-if "before" in sys.argv:
-    subprocess.run([sys.executable, "-c", COMPILES], check=True)
-import torch
+"""
+#: Without our variables a child prints what it does without us: it need not compile to show that.
+HAS_NONE = """
+import os
+assert not [name for name in os.environ if name == "TORCH_LOGS" or "TRACEVIEW" in name]
+"""
+CHILDREN = """
+import multiprocessing, os, subprocess, sys
 def work():
-    exec(COMPILES, {})
+    exec({work!r}, {{}})
 if __name__ == "__main__":
-    subprocess.run([sys.executable, "-c", COMPILES], check=True)
+    subprocess.run([sys.executable, "-c", {work!r}], check=True)
+    import torch
+    subprocess.run([sys.executable, "-c", {work!r}], check=True)
     child = multiprocessing.get_context("spawn").Process(target=work)
     child.start()
     child.join()
+    assert child.exitcode == 0
     torch._logging.set_logs(recompiles=True)
-    work()
+    exec({compiles!r}, {{}})
     print(os.environ.get("TORCH_LOGS"))
 """
 
 
 @pytest.mark.parametrize("own", [None, "recompiles"])
-def test_children_that_compile_print_what_the_user_asked_for(tmp_path, own):
+def test_children_print_what_the_user_asked_for(tmp_path, own):
     log = tmp_path / "logs.txt"
     given = {"TORCH_LOGS": "graph_breaks,recompiles", "TORCH_LOGS_OUT": str(log)}
+    script = CHILDREN.format(work=COMPILES if own else HAS_NONE, compiles=COMPILES)
     run = run_child(
-        write_script(tmp_path, CHILDREN), "before", env=given, torch_logs=own,
+        write_script(tmp_path, script), env=given, torch_logs=own,
         user_logs=[own] if own else [], variables=["TORCH_LOGS", "TORCH_LOGS_OUT"],
     )  # fmt: skip
     assert run.returncode == 0, run.err
@@ -101,5 +111,5 @@ def test_children_that_compile_print_what_the_user_asked_for(tmp_path, own):
         assert run.err == ""
     else:
         said = [line for line in run.err.splitlines() if "Recompiling function" in line]
-        assert len({line.split()[2] for line in said}) == 5, "processes: spawn runs it again"
+        assert len({line.split()[2] for line in said}) == 4, "its three children and itself"
         assert "[__graph_breaks]" not in run.err

@@ -10,7 +10,13 @@ from traceview.collectors.child.recorder import Recorder
 from traceview.collectors.child.window import Window
 
 pytestmark = pytest.mark.live
-torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def import_torch():
+    """Here, since it takes seconds of every worker that collects this module."""
+    global torch
+    torch = pytest.importorskip("torch")
 
 
 @pytest.fixture

@@ -201,7 +201,7 @@ def test_a_regions_part_of_the_step():
     tables = window(COMPILED, regions=[region, other])
     tables.put("compiles", from_rows("compiles", [compiled]))
     add_log_facts(tables)
-    made, idle = region_costs(tables, list(windows(tables))).to_dicts()
+    made, idle = region_costs(tables, windows(tables)).to_dicts()
     assert made["compiled_ms"] == pytest.approx(0.08)
     assert (made["calls_per_step"], made["share"]) == (1.0, pytest.approx(0.8))
     assert (made["eager_ms"], made["compile_s"], made["compiles"]) == (None, 2.0, 1)

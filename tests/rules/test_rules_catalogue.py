@@ -46,9 +46,23 @@ def needed(needs):
     return {re.split("[:.]", one)[0] for need in needs for one in need.split("|")}
 
 
+#: What holds for every rule by itself: pytest takes longer for a test than these do.
+CHECKS = []
+
+
+def of_every_rule(check):
+    CHECKS.append(check)
+    return check
+
+
 @pytest.fixture(params=RULES)
 def rule(request):
     return RULES[request.param]
+
+
+def test_it_is_as_every_rule_is(rule):
+    for holds in CHECKS:
+        holds(rule)
 
 
 def test_every_module_is_in_the_catalogue():
@@ -75,18 +89,21 @@ def test_codes_and_names_are_for_ever():
     assert now - set(given) == set(), "new: add these lines to tests/rules/codes.txt"
 
 
-def test_sections_in_order(rule):
+@of_every_rule
+def its_sections_are_in_order(rule):
     assert tuple(rule.sections) in (SECTIONS, (*SECTIONS[:-1], SETTINGS, SECTIONS[-1]))
     assert all(rule.sections.values())
 
 
-def test_settings_are_documented_and_numbers(rule):
+@of_every_rule
+def its_settings_are_documented_and_numbers(rule):
     documented = re.findall(r"^- `(\w+)`:", rule.sections.get(SETTINGS, ""), re.M)
     assert documented == list(rule.settings)
     assert all(isinstance(value, (int, float)) for value in rule.settings.values())
 
 
-def test_settings_are_used_and_their_defaults_have_names(rule):
+@of_every_rule
+def its_settings_are_used_and_their_defaults_have_names(rule):
     (check,) = (
         node
         for node in ast.parse(source_of(rule)).body
@@ -99,7 +116,8 @@ def test_settings_are_used_and_their_defaults_have_names(rule):
         assert getattr(default, "id", None) == setting.arg.upper()
 
 
-def test_its_own_severities_are_stated(rule):
+@of_every_rule
+def its_own_severities_are_stated(rule):
     stated = import_module(rule.module).SEVERITIES
     assert stated == tuple(one for one in SEVERITIES if one in stated) != ()
 
@@ -113,11 +131,13 @@ def test_a_family_that_is_followed_is_spelled_out():
     assert "rc-dynamic-false" not in RULES["sv-cold-requests"].follows, "that one follows it"
 
 
-def test_rules_that_it_follows_exist(rule):
+@of_every_rule
+def rules_that_it_follows_exist(rule):
     assert rule.follows <= set(RULES) - {rule.name}
 
 
-def test_references_name_docs_and_torch_sources(rule):
+@of_every_rule
+def its_references_name_docs_and_torch_sources(rule):
     references = rule.sections["References"].splitlines()
     assert all(line.startswith("- ") for line in references)
     assert any("https://docs.pytorch.org/" in line for line in references)
@@ -133,14 +153,16 @@ def test_torch_sources_that_are_named_exist(rule):
         assert (root / path).exists(), path
 
 
-def test_needs_are_declared_and_have_words(rule):
+@of_every_rule
+def its_needs_are_declared_and_have_words(rule):
     assert needs.unknown(rule.needs) == []
     words, command = needs.in_words(rule.needs)
     assert words
     assert command
 
 
-def test_what_it_needs_it_reads(rule):
+@of_every_rule
+def what_it_needs_it_reads(rule):
     found = reads(rule.module)
     assert needed(rule.needs) - found.tables - RUN == set(), "needed and never read"
     alternatives = {one for need in rule.needs for one in need.split("|")}
@@ -148,7 +170,8 @@ def test_what_it_needs_it_reads(rule):
     assert columns - found.columns == set(), "needed and never read"
 
 
-def test_the_columns_that_it_reads_are_of_its_tables(rule):
+@of_every_rule
+def the_columns_that_it_reads_are_of_its_tables(rule):
     declared = {
         column.name for name in reads(rule.module).tables for column in all_tables()[name].columns
     }
@@ -182,16 +205,19 @@ def test_what_it_can_do_without_does_not_silence_it(rule, tables_of):
         assert len(findings) >= found or unchecked, f"silent without {missing}"
 
 
-def test_findings_carry_the_rules_own_name(rule):
+@of_every_rule
+def its_findings_carry_its_own_name(rule):
     assert f'rule="{rule.name}"' in source_of(rule)
 
 
-def test_no_stale_advice(rule):
+@of_every_rule
+def it_gives_no_stale_advice(rule):
     source = source_of(rule)
     assert not [words for words in STALE if words in source]
 
 
-def test_every_rule_has_a_bad_and_a_good_scenario(rule):
+@of_every_rule
+def it_has_a_bad_and_a_good_scenario(rule):
     bad, good = SCENARIOS.get(rule.name, ((), ()))
     for scenario in (*bad, *good):
         assert (SCRIPTS / f"{scenario.name}.py").exists(), scenario.name
@@ -208,7 +234,8 @@ def test_marks_and_names_of_scenarios_are_those_of_rules():
         assert f"good/{path.stem}" in good, f"{path.name} begins with the name of no rule"
 
 
-def test_a_rule_without_its_tables_is_not_checked(rule):
+@of_every_rule
+def without_its_tables_it_is_not_checked(rule):
     findings, unchecked = run_rules(Tables(), [rule])
     assert findings == ()
     assert unchecked[0].rule == rule.name
@@ -221,7 +248,8 @@ def test_a_rule_with_empty_tables_finds_nothing(rule, make):
     assert findings == ()
 
 
-def test_a_page_has_every_section_and_severity(rule):
+@of_every_rule
+def its_page_has_every_section_and_setting(rule):
     text = page(rule)
     assert text.startswith(f"# {rule.name} ({rule.code})\n")
     for section, words in rule.sections.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -78,9 +79,16 @@ def _diagnose(
     """Collect, explain, print; returns the exit code."""
     from traceview.cli.console import Console
     from traceview.cli.pipeline import Wanted, explain
+    from traceview.collectors.launch import WATCHED
 
     wanted = Wanted(**{name: options.pop(name) for name in Wanted.__struct_fields__})
-    choice = wanted.choice()  # a wrong name is an error before anything runs
+    # A wrong name is an error before anything runs. Threads that imports start (polars has one)
+    # inherit the mask: else they take what is sent to the script by way of this process.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    try:
+        choice = wanted.choice()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     run = _collect(module, target, to_stderr=wanted.on_stdout, **options)
     Console().say("reading the logs")
     code = explain(run, wanted, choice, refresh=True)

@@ -61,7 +61,7 @@ def derive(
         result.put("ahead_compiles", ahead_compiles(tables))
     if tables.has("graphs"):
         result.put("ddp_buckets", ddp_buckets(tables))
-    found = list(windows(result))
+    found = windows(result)
     accounted = [window for window in found if not window.lost]
     for name, frame in origin_tables(result, accounted).items():
         result.put(name, frame)
@@ -101,4 +101,5 @@ def derive(
         result.put(name, frame)
     kept = ({"name": name, "value": value} for name, value in settings.items())
     result.put("settings", from_rows("settings", kept))
+    result.keep(windows, found)
     return result

@@ -146,7 +146,7 @@ def profile_tables(
     ``step_ms`` gives a stance's milliseconds per step without a profiler, as far as it is known,
     for ranks that table ``speedups`` does not have; ``found`` are the windows, if made already.
     """
-    found = list(windows(tables)) if found is None else found
+    found = windows(tables) if found is None else found
     accounted = [window for window in found if not window.lost]
     # Inductor wrote C++ kernels, yet no window recorded one: the profiler did not see them.
     written = bool((tables["generated_kernels"]["category"] == "cpp").any())

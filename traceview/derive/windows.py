@@ -12,7 +12,6 @@ Every function that leaves something out or moves it says so in ``Notes``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 from math import inf
 
@@ -156,11 +155,13 @@ def far_longer(
     return -unexplained_ms > max(timed_ms, beside_ms or 0.0)
 
 
-def windows(tables: Tables) -> Iterator[Window]:
-    """The profiler windows of a run that hold an event, in the order of the tables."""
+def windows(tables: Tables) -> list[Window]:
+    """The profiler windows of a run that hold an event, in the order of the tables.
+
+    They follow from what was read alone: ``tables.once(windows)`` finds those of ``derive``.
+    """
     keys = pl.concat([tables[name].select(_KEY) for name in ("cpu_ops", "kernels")])
-    for key in keys.unique(maintain_order=True).iter_rows():
-        yield _window(tables, key)
+    return [_window(tables, key) for key in keys.unique(maintain_order=True).iter_rows()]
 
 
 def _window(tables: Tables, key: Key) -> Window:

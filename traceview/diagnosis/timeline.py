@@ -57,7 +57,7 @@ def timelines(tables: Tables, focus: Focus) -> tuple[StepTimeline, ...]:
     The first step is left out where there are others, as what came before it is not known.
     """
     found = {}
-    for window in windows(tables):
+    for window in tables.once(windows):
         if (window.pass_name, window.rank) != (focus.pass_name, focus.rank) or not window.steps:
             continue
         steps = window.marks[1:] if window.marks.height > 1 else window.marks

@@ -60,7 +60,7 @@ def test_the_wrapper_is_left_out_where_kernels_hide_in_it(tables_of):
     from traceview.derive.compiler.call_path import call_path
     from traceview.derive.windows import windows
 
-    parts = {row["part"] for row in call_path(hidden, list(windows(hidden)))}
+    parts = {row["part"] for row in call_path(hidden, windows(hidden))}
     assert "generated_wrapper" not in parts
     assert "cache_lookup" in parts
 

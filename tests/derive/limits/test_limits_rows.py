@@ -62,7 +62,7 @@ def derived(kernels, operators, *, ceilings=(), **tables):
         "ceilings": from_rows("ceilings", rows),
         **{name: from_rows(name, found) for name, found in tables.items()},
     })  # fmt: skip
-    return limit_tables(given, list(windows(given)))
+    return limit_tables(given, windows(given))
 
 
 def rows_of(found):

@@ -43,7 +43,7 @@ def test_every_kernel_is_in_one_group_whatever_is_lost(tables_of, run, damage):
     tables = Tables({name: whole[name] for name in whole})
     for name, frame in DAMAGE[damage](whole).items():
         tables.put(name, frame)
-    found = list(windows(tables))
+    found = windows(tables)
     made = origin_tables(tables, found)
     for window in found:
         mine = made["matched_kernels"].filter(stance=window.stance)
@@ -60,7 +60,7 @@ def test_an_all_eager_run_is_the_other_side_of_one_that_had_no_time_for_it(table
     for name in ("cpu_ops", "kernels", "kernel_launches"):
         other = pl.when(stance="eager").then(pl.lit("baseline")).otherwise("pass")
         tables.put(name, whole[name].with_columns(other.alias("pass")))
-    made = origin_tables(tables, list(windows(tables)))
+    made = origin_tables(tables, windows(tables))
     (group,) = made["match_groups"].to_dicts()
     assert (group["pass"], group["matched"], group["eager_kernels"]) == ("cold", True, 22)
 

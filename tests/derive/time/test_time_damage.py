@@ -19,7 +19,7 @@ def test_a_device_clock_that_is_behind_is_moved():
     right = [kernel(100 + 50 * n, 20, 90 + 50 * n, n) for n in range(10)]
     early = [{**row, "start_ns": row["start_ns"] - 50_000} for row in right]
     assert us(window((), (), early))["gemm"] == us(window((), (), right))["gemm"] == 200
-    moved = next(windows(window((), (), early))).kernels
+    moved = windows(window((), (), early))[0].kernels
     assert (moved["start_ns"] >= moved["launch_start_ns"]).all()
     what, why = notes(window((), (), early))[0]
     assert what.startswith("times of the device")
@@ -31,18 +31,18 @@ def test_a_device_clock_that_is_ahead_is_moved_back():
     right = [kernel(100 + 200 * n, 20, 95 + 200 * n, n) for n in range(4)]
     late = [{**row, "start_ns": row["start_ns"] + 5_000_000} for row in right]
     waits = [call("cudaDeviceSynchronize", 105 + 200 * n, 20, "sync") for n in range(4)]
-    moved = next(windows(window((), waits, late)))
+    moved = windows(window((), waits, late))[0]
     starts = pl.Series([row["start_ns"] for row in right])
     assert (moved.kernels["start_ns"] - starts).is_between(0, 10_000).all()  # but for a latency
     assert moved.notes[0][1] == "moved by -4995.0 µs: kernels end after calls that waited for them"
     # One late kernel is no clock: another stream, a call for another device.
-    assert next(windows(window((), waits, [*right[:3], late[3]]))).notes == ()
+    assert windows(window((), waits, [*right[:3], late[3]]))[0].notes == ()
 
 
 def test_one_kernel_before_its_launch_is_damage_and_moves_nothing():
     kernels = [kernel(100 + 5 * n, 4, 90 + 5 * n, n) for n in range(150)]
     kernels[3]["launch_start_ns"] += 500_000
-    found = next(windows(window((), (), kernels)))
+    found = windows(window((), (), kernels))[0]
     assert found.notes == ()
     assert us(window((), (), kernels))["gemm"] == 600
 
@@ -171,21 +171,21 @@ def steps_of(*lengths, events=1):
 
 
 def test_the_first_fifth_of_the_steps_is_the_profilers():
-    found = [next(windows(steps_of(*lengths))) for lengths in ([900, 100], [900, *[100] * 9])]
+    found = [windows(steps_of(*lengths))[0] for lengths in ([900, 100], [900, *[100] * 9])]
     assert [window.steps for window in found] == [1, 8]
     assert found[1].host_span == (1_000_000, 1_800_000)
 
 
 def test_a_step_that_was_held_up_is_left_out_and_its_time_is_nobodys():
     tables = steps_of(900, 100, 100, 100, 5000, 100, 100, 100, 100)
-    found = next(windows(tables))
+    found = windows(tables)[0]
     assert found.steps == 7
     assert found.notes[0][0] == "1 of 8 profiled steps"
     assert profile_tables(tables)["step_counts"]["step_ms"][0] == pytest.approx(0.1)
 
 
 def test_every_other_step_is_not_held_up():
-    assert next(windows(steps_of(900, 100, 500, 100, 500, 100, 500, 100))).steps == 7
+    assert windows(steps_of(900, 100, 500, 100, 500, 100, 500, 100))[0].steps == 7
 
 
 def test_a_long_step_that_did_more_stays():
@@ -196,7 +196,7 @@ def test_a_long_step_that_did_more_stays():
         duration_ns=pl.when(third).then(900_000).otherwise("duration_ns")
     )
     tables.put("cpu_ops", pl.concat([longer, from_rows("cpu_ops", [more])]))
-    assert next(windows(tables)).steps == 6
+    assert windows(tables)[0].steps == 6
 
 
 @pytest.mark.parametrize(("block_steps", "kept"), [(6, 6), (5, 5)])
@@ -225,7 +225,7 @@ def test_a_trace_of_kernels_alone_says_what_it_can():
 def test_a_cut_trace_has_the_steps_whose_marks_were_written():
     whole = steps_of(900, 100, 100, 100, 100)
     cut = Tables({"cpu_ops": whole["cpu_ops"].filter(pl.col("name") != "traceview step 4")})
-    assert next(windows(cut)).steps == 3
+    assert windows(cut)[0].steps == 3
     assert profile_tables(cut)["step_counts"]["step_ms"][0] == pytest.approx(0.1)
 
 
@@ -246,7 +246,7 @@ def cut_trace(*kernels_of_steps):
 
 
 def test_steps_that_a_cut_took_kernels_from_do_not_count():
-    found = next(windows(cut_trace(4, 4, 4, 2, 0)))
+    found = windows(cut_trace(4, 4, 4, 2, 0))[0]
     assert (found.steps, found.lost) == (2, False)  # and the first, in which the profiler settles
     assert found.notes == (
         ("2 of 5 profiled steps", "left out: the trace is cut, and holds them in part"),
@@ -257,9 +257,9 @@ def test_steps_that_a_cut_took_kernels_from_do_not_count():
 def test_a_left_trace_that_is_cut_counts_its_whole_steps_too():
     tables = cut_trace(4, 4, 4, 2, 0)
     tables.put("profile_windows", from_rows("profile_windows", []))
-    assert next(windows(tables)).steps == 4  # the cut one is another file
+    assert windows(tables)[0].steps == 4  # the cut one is another file
     tables.put("traces", from_rows("traces", [{**HEAD, "name": "raw/t.json"}]))
-    assert next(windows(tables)).steps == 2
+    assert windows(tables)[0].steps == 2
 
 
 @pytest.mark.parametrize("left", [(2, 0, 0), (0, 0, 0)])
@@ -267,13 +267,13 @@ def test_a_cut_that_leaves_no_whole_step_leaves_no_account(left):
     tables = cut_trace(*left)
     blocks = [{**HEAD, "clock": "device", "duration_ms": 1.0, "steps": 1}]
     tables.put("blocks", from_rows("blocks", blocks))
-    assert next(windows(tables)).lost
+    assert windows(tables)[0].lost
     assert "accounting" not in profile_tables(tables)
 
 
 def test_what_other_processes_of_the_trace_did_is_noted():
     tables = window([op("aten::view", 100, 300)])
-    assert next(windows(tables)).notes == ()
+    assert windows(tables)[0].notes == ()
     merged = {**HEAD, "name": "t.json", "other_processes": 2, "other_events": 1234}
     tables.put("traces", from_rows("traces", [merged]))
     what, why = notes(tables)[0]
