@@ -595,6 +595,19 @@ NEARLY = {
             return x
         """,
     ),
+    "names that are set by each other": (
+        "gb-data-dependent",
+        "if x",
+        """
+        def forward(x, a, b):
+            if x.sum() > 0:
+                a = x
+                b = 2 * x
+            else:
+                b = a
+            return a + b
+        """,
+    ),
     "a name that one branch alone sets": (
         "gb-data-dependent",
         "if x",

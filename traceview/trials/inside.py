@@ -57,6 +57,9 @@ def choice_by_where(source: Source, line: int) -> Changes:
     known = before | (one.keys() & other.keys()) | set(source.parameters(function) or ())
     if not known.issuperset(names):
         return
+    for each in (*node.body, *node.orelse):  # what is set first is not read after that
+        if loaded([each]) & (names.keys() - stored([each])):
+            return
     pad, test = source.indent(node), source.of(node.test)
     rows = []
     if len(names) > 1:

@@ -83,8 +83,8 @@ class Remedy(msgspec.Struct, frozen=True):
     """Something to try: ``settings``, all of them together, or a ``patch`` of one file, or both.
 
     ``rules`` are those whose findings offer it, with what they expect of it in ms per step and, for
-    the start, in seconds; None: no finding gives that figure. ``arguments`` of the script that it
-    is tried with, after its own. ``costs``: what the patch costs.
+    the start, in seconds; None: no finding gives that figure. ``costs``: what the patch costs.
+    ``arguments`` of the script that it is tried with, after its own.
     """
 
     name: str
@@ -93,8 +93,8 @@ class Remedy(msgspec.Struct, frozen=True):
     rules: tuple[str, ...] = ()
     predicted_ms: float | None = None
     predicted_s: float | None = None
-    arguments: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
     @property
     def price(self) -> tuple[str, ...]:
