@@ -18,7 +18,8 @@ import subprocess
 import threading
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -32,7 +33,7 @@ from traceview.run import Ending
 
 _TICK_S = 0.1
 _DRAIN_S = 1.0
-WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+_WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
 _SI_KERNEL = 0x80  # linux/include/uapi/asm-generic/siginfo.h
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -223,6 +224,20 @@ def _start(plan: Launch, tee: StderrTee) -> subprocess.Popen[bytes]:
         raise TargetUnusable(fact, remedy, slug="no-start") from error
 
 
+@contextmanager
+def threads_without_signals() -> Iterator[None]:
+    """Threads that are started inside take none of the signals that a ``SignalDesk`` keeps.
+
+    Imports start some (polars has one). They would take what is sent to the script by way of this
+    process, and its sender is not known then.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """A signal; ``from_terminal``: the kernel sent it to the whole foreground group."""
@@ -241,7 +256,7 @@ class SignalDesk:
         self._active = threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> SignalDesk:
-        for number in WATCHED if self._active else ():
+        for number in _WATCHED if self._active else ():
             former = signal.getsignal(number)
             if former is signal.SIG_IGN:  # nohup, or a background job: the child ignores it too
                 continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -79,16 +78,11 @@ def _diagnose(
     """Collect, explain, print; returns the exit code."""
     from traceview.cli.console import Console
     from traceview.cli.pipeline import Wanted, explain
-    from traceview.collectors.launch import WATCHED
+    from traceview.collectors.launch import threads_without_signals
 
     wanted = Wanted(**{name: options.pop(name) for name in Wanted.__struct_fields__})
-    # A wrong name is an error before anything runs. Threads that imports start (polars has one)
-    # inherit the mask: else they take what is sent to the script by way of this process.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
-    try:
-        choice = wanted.choice()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with threads_without_signals():
+        choice = wanted.choice()  # a wrong name is an error before anything runs
     run = _collect(module, target, to_stderr=wanted.on_stdout, **options)
     Console().say("reading the logs")
     code = explain(run, wanted, choice, refresh=True)
