@@ -104,6 +104,10 @@ def test_what_is_computed_again_says_how_often(make):
     (finding,) = found("ind-recomputed", make, row)
     assert "pow at train.py:9 is computed 128 times for each value" in finding.title
     assert "131,072 pow a run, for 1,024 different values" in finding.evidence[0].text
+    assert "each row of a broadcast" in finding.explanation
+    (finding,) = found("ind-recomputed", make, row | {"looked_up": True})
+    assert "each look-up computes the value that it reads" in finding.explanation
+    assert finding.what_to_do.startswith("Compute what is looked up in a compiled function")
 
 
 @pytest.mark.parametrize(
@@ -156,6 +160,42 @@ def test_what_fusion_loses_without_another_finding(make, columns, count):
         assert (finding.location.line, finding.severity) == (9, "warning")
         assert "takes 2.00 ms of a step" in finding.title
         assert "90 % of the slowest kernel's instructions" in finding.explanation
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        ({"single": 0.003}, "The slowest kernel reads 4,096 elements a run"),
+        ({"single": 0.0, "looked_up": 0}, "The slowest kernel's loops call floor"),
+        ({"single": 0.0, "looked_up": 0, "functions": []}, "shows no reason"),
+    ],
+)
+def test_only_what_is_a_reason_is_said_of_a_kernel(make, shown, text):
+    tables = make(speedups=[SPEEDUP], slow_fusions=[{**FUSION, **shown}])
+    (finding,) = RULES["ind-slower-fusion"].check(tables)
+    assert text in finding.explanation
+    assert "at a time" not in finding.explanation
+    assert finding.what_to_do.startswith("Leave these lines in eager")
+
+
+WRITE = {
+    "compile_key": "k", "compile_id": "0/0", "kernel_name": "cpp_fused_copy_0", "writes": 1,
+    "elements": 5_120_000, "changed": 20_000, "to_input": True, "share": 0.9, "ms": 1.0,
+    "user_lines": ["/u/train.py:9"], "slower_ms": 0.8,
+}  # fmt: skip
+
+
+def test_a_part_that_is_written_costs_the_whole_tensor(make):
+    chain = {"writes": 48, "to_input": False, "slower_ms": 0.5}
+    tables = make(speedups=[SPEEDUP], partial_writes=[WRITE, {**WRITE, **chain}])
+    whole, row = RULES["ind-partial-write"].check(tables)
+    assert "train.py:9 goes through all 5,120,000 elements of a tensor to change 20" in whole.title
+    assert "48 writes in a row at train.py:9" in row.title
+    assert (whole.cost.ms_per_step, row.cost.ms_per_step) == (0.8, 0.5)
+    assert "torch.stack" in row.what_to_do
+    assert "Assign to the tensor itself" in whole.what_to_do
+    tables = make(speedups=[SPEEDUP], partial_writes=[{**WRITE, "slower_ms": 0.01}])
+    assert list(RULES["ind-partial-write"].check(tables)) == []
 
 
 def test_a_kernel_of_a_gpu_says_what_its_source_computes(make):

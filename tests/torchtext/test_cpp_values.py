@@ -83,6 +83,37 @@ def test_a_place_that_is_looked_up_may_be_any():
     assert facts(loop("x0", 32, loop("x1", 64, body, 8))) == []
 
 
+def checked(name, size):
+    bound = f"0 <= {name} < {size}L"
+    return f'TORCH_CHECK((0 <= {name}) & ({name} < {size}L), "index out of bounds: {bound}");'
+
+
+def test_a_place_that_was_checked_has_as_many_values_as_there_are_elements():
+    index = f"auto tmp5 = in_ptr1[{INT}(x0)];\nauto tmp6 = tmp5;\n"
+    index += f"auto tmp7 = c10::convert<int64_t>(tmp6);\n{checked('tmp7', 100)}\n"
+    body = index + function("x1 + 8L*tmp5", "tmp0.pow(tmp9)")
+    source = loop("x0", 5000, loop("x1", 8, body, 8))
+    assert facts(source) == [("pow", 40_000, 800)]
+    assert all(one.looked_up for one in repeated(source))
+    # A second argument of its own for each row: as many values as rows.
+    other = body.replace("auto tmp0", f"auto tmp9 = in_ptr2[{INT}(x0)];\nauto tmp0")
+    assert facts(loop("x0", 5000, loop("x1", 8, other, 8))) == []
+    # More rows than look-ups; and a range that nothing checks.
+    assert facts(loop("x0", 50, loop("x1", 8, body, 8))) == []
+    assert facts(source.replace("TORCH_CHECK", "")) == []
+
+
+def test_vectors_of_places_that_were_checked():
+    index = "auto tmp5 =\n[&]\n{\ntmp4.store(tmpbuf.data());\nreturn tmpbuf;\n}\n()\n;\n"
+    index += gathered("tmp6", "").replace(f"in_ptr0[{INT}()]", f"{INT}(tmp5[x1_inner])")
+    index += checked("tmp6", 100) + "\n"
+    body = f"{index}{gathered('tmp0', 'tmp5[x1_inner]')}auto tmp1 = tmp0.erf();"
+    assert facts(loop("x1", 4000, body, 8)) == [("erf", 4000, 100)]
+    # Another table for each row of a matrix.
+    rows = body.replace("(tmp5[x1_inner])];", "(tmp5[x1_inner] + 100L*x0)];")
+    assert facts(loop("x0", 40, loop("x1", 4000, rows, 8))) == [("erf", 160_000, 4000)]
+
+
 def test_sums_and_random_numbers_are_different_every_time():
     body = "auto tmp0 = randn_cpu(in_ptr0[{INT}(0L)], x1);\nauto tmp1 = std::exp(tmp0);"
     assert facts(loop("x0", 64, loop("x1", 64, body))) == []

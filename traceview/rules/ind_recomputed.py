@@ -1,26 +1,29 @@
 """
 ## What it finds
 A generated C++ kernel that computes a function such as pow, sin or erf several times for the same
-value (for each shift of `torch.roll`, for each row of a broadcast), and is slower than the eager
-operators that it replaced.
+value (for each shift of `torch.roll`, for each row of a broadcast, for each look-up in a computed
+table), and is slower than the eager operators that it replaced.
 
 ## Why it costs
 Inductor writes what computes a value into every loop that uses it, to save the memory traffic of a
-tensor in between. A value that is broadcast is then computed again for every row, and one that two
-loops use is computed in both. An addition costs nothing there; a function costs more than the
+tensor in between. A value that is broadcast is then computed again for every row, one that two
+loops use is computed in both, and one of a table that is indexed (`table[codes]`, an embedding) for
+every index. An addition costs nothing there; a function costs more than the
 traffic. On a CPU Inductor keeps results of exp, log, tanh and sigmoid that are used again, and of
 long expressions, but no others.
 
 ## Evidence
 The kernel's source: evaluations of the function in its loops, and how many different values there
-are among them, from what the loads' indices name. The cost is what the kernel takes longer than the
+are among them, from what the loads' indices name and the range that a loaded index is checked for.
+The cost is what the kernel takes longer than the
 eager operators of the same group, which is measured, and no more than the eager operator takes for
 as many values. Information where compiling helped as a whole.
 
 ## What to do
 `realize_opcount_threshold` 0 in the options of `torch.compile` makes Inductor store every result
 that is used again. Other fusions may get lost with it, so compare. If the value is the same in
-every step, compute it once outside of compiled code.
+every step, compute it once outside of compiled code. A table that is indexed: compute it in a
+compiled function of its own and pass the result in.
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that these kernels must lose.
@@ -55,6 +58,24 @@ EXPLAINS = frozenset({"fusion"})
 
 #: Less of a step is not worth an option, and within what a profile is wrong by.
 LEAST_SHARE = 0.05
+_WHERE = {
+    False: "each loop that uses its result, and each row of a broadcast",
+    True: "the loop that looks up its results: each look-up computes the value that it reads",
+}
+_USED_AGAIN = (
+    "Make Inductor store results that are used again, and compare. If the value is the same in "
+    "every step, compute it once outside of compiled code."
+)
+_LOOKED_UP = (
+    "Compute what is looked up in a compiled function of its own and pass the result in, which "
+    "stores it once. If it is the same in every step, compute it before the loop."
+)
+_STORED = Snippet("python", 'torch.compile(…, options={"realize_opcount_threshold": 0})')
+_OF_ITS_OWN = Snippet(
+    "python",
+    "table = torch.compile(make_table)(weights)  # stored once\n"
+    "y = torch.compile(look_up)(table, index)",
+)
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
@@ -77,19 +98,15 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)}. Inductor puts the "
-            "computation into each loop that uses its result, and each row of a broadcast, "
-            "instead of storing it once."
+            f"computation into {_WHERE[bool(slowest['looked_up'])]}, instead of storing it once."
         ),
         cost=found.cost,
         confidence="derived",
         location=found.places[0] if found.places else None,
         about=found.about,
         evidence=found.evidence("for {distinct:,} different values"),
-        what_to_do=(
-            "Make Inductor store results that are used again, and compare. If the value is the "
-            "same in every step, compute it once outside of compiled code."
-        ),
-        snippet=Snippet("python", 'torch.compile(…, options={"realize_opcount_threshold": 0})'),
+        what_to_do=_LOOKED_UP if slowest["looked_up"] else _USED_AGAIN,
+        snippet=_OF_ITS_OWN if slowest["looked_up"] else _STORED,
         remedy=("torch._inductor.config.realize_opcount_threshold=0",),
         also_at=tuple(found.places[1:4]),
     )

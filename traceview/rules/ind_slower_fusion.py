@@ -66,6 +66,7 @@ FOLLOWS = frozenset(
         "ap-grad-inference",
         "ap-promoted-float64",
         "cap-cached-function",
+        "ind-partial-write",
         "ind-random-numbers",
         "ind-recomputed",
         "ind-scalar-loop",
@@ -78,6 +79,8 @@ FOLLOWS = frozenset(
 
 #: Less of a step may be within what two profiles of it differ by.
 LEAST_SHARE = 0.10
+#: A smaller part of a kernel's instructions is no reason for what the whole kernel takes.
+_NOTABLE_SINGLE = 0.25
 _DISABLED = Snippet("python", "f = torch.compiler.disable(f)  # f: the function that calls them")
 
 
@@ -118,11 +121,12 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 Evidence(f"in eager: {row['operators']:,.3g} operators, {before}", "match_groups"),
             ),
             what_to_do=(
-                "Cast the float64 input to float32 before the call, if that is precise enough. "
+                "Cast the float64 input to float32 before the call, if that is precise enough. Or "
+                "leave"
                 if in_double
-                else ""
+                else "Leave"
             )
-            + "Or leave these lines in eager, and compare: the rest is then compiled around them.",
+            + " these lines in eager, and compare: the rest is then compiled around them.",
             snippet=_DISABLED,
             also_at=tuple(places[1:4]),
         )
@@ -141,13 +145,21 @@ def _shows(row: Row) -> Iterator[str]:
             "recorded."
         )
     elif row["single"] is not None:
-        yield (
-            f"{percent(row['single'])} of the slowest kernel's instructions work on one element at "
-            "a time."
-        )
+        one_at_a_time = row["single"] >= _NOTABLE_SINGLE
+        if one_at_a_time:
+            yield (
+                f"{percent(row['single'])} of the slowest kernel's instructions work on one "
+                "element at a time."
+            )
         if row["looked_up"]:
-            yield f"It reads {row['looked_up']:,} elements a run at places calculated from data."
+            yield (
+                f"{'It' if one_at_a_time else 'The slowest kernel'} reads {row['looked_up']:,} "
+                "elements a run at places calculated from data."
+            )
         if names:
-            yield f"Its loops call {functions}; ATen may use a faster library for them."
+            owner = "Its" if one_at_a_time or row["looked_up"] else "The slowest kernel's"
+            yield f"{owner} loops call {functions}; ATen may use a faster library for them."
+        elif not one_at_a_time and not row["looked_up"]:
+            yield "The slowest kernel's source shows no reason."
     else:
         yield "What their code does is not recorded."

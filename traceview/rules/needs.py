@@ -120,6 +120,7 @@ _TABLES = {
         "match_groups", "library_pairs",
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
         "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
+        "partial_writes",
         "weight_copies", "clean_parts",
     ),
 }  # fmt: skip
@@ -132,6 +133,7 @@ MEASURED -= {
     "host_stalls",
     "slow_loops",
     "slow_fusions",
+    "partial_writes",
     "weight_copies",
     "clean_parts",
 }

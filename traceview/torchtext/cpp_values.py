@@ -22,6 +22,15 @@ shift wraps around, the load takes several lines:
     }
     ()
     ;
+
+A value that is read at a place that was loaded is evaluated for each look-up, though there are no
+more values than elements to read, which the index is checked for:
+
+    auto tmp6 = tmp5;
+    auto tmp7 = c10::convert<int64_t>(tmp6);
+    TORCH_CHECK((0 <= tmp7) & (tmp7 < 256L), "index out of bounds: 0 <= tmp7 < 256L");
+    auto tmp9 = at::vec::Vectorized<float>::loadu(in_ptr1 + static_cast<int64_t>(x1 + 8L*tmp5), …);
+    auto tmp10 = tmp9.erf();
 """
 
 from __future__ import annotations
@@ -45,7 +54,12 @@ _LOAD = re.compile(r"\b(?P<pointer>\w*ptr\d+)(?:\[| \+ )static_cast<int64_t>\(")
 #: A lambda that reads its vector element by element, and does nothing else.
 _GATHERED = re.compile(r"\btmpbuf\[\w+\] = (?P<load>\w*ptr\d+\[.{1,2000}\]);")
 _NAME = re.compile(r"\btmp\d+\b")
-_VARIABLE = re.compile(r"\b(x\d+)(?:_inner|_tail)?\b")
+#: A loop's variable, or a place that was loaded and checked: ``t`` and the number of its key.
+_VARIABLE = re.compile(r"\b([xt]\d+)(?:_inner|_tail)?\b")
+_CHECKED = re.compile(r'TORCH_CHECK\(.{1,500}"index out of bounds: 0 <= (tmp\d+) < (\d{1,18})L?"')
+#: Another name of a value: ``tmp5``, ``c10::convert<int64_t>(tmp6)``, a vector's elements.
+_COPY = re.compile(r"(?:c10::convert<int64_t>\()?(tmp\d+)\)?")
+_COPIED = re.compile(r"\btmpbuf\[\w+\] = static_cast<int64_t>\((tmp\d+)\[\w+\]\);")
 #: What may differ at every turn of a loop: sums, random numbers, buffers of one loop.
 _VARIES = re.compile(r"_acc\d|buf|_cpu\(")
 _MOST_LINES = 40
@@ -59,22 +73,27 @@ _DEEPEST = 64
 class Repeated:
     """A function that one run of a kernel evaluates ``evaluations`` times for ``distinct`` values.
 
-    ``scalar``: most of them one element at a time.
+    ``scalar``: most of them one element at a time; ``looked_up``: read at places that were loaded.
     """
 
     function: str
     evaluations: int
     distinct: int
     scalar: bool
+    looked_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What a ``tmp`` holds: ``key`` is the same for equal expressions, in whatever loops."""
+    """What a ``tmp`` holds: ``key`` is the same for equal expressions, in whatever loops.
+
+    ``variables`` decide which value it is; ``loops`` are those that change any of them.
+    """
 
     key: str
     indices: frozenset[str]
     variables: frozenset[str]
+    loops: frozenset[str]
 
 
 def repeated(source: str) -> list[Repeated]:
@@ -85,6 +104,8 @@ def repeated(source: str) -> list[Repeated]:
     scopes: list[tuple[int, dict[str, range | None]]] = []  # depth, variable → its values
     values: dict[str, _Value] = {}
     keys: dict[str, str] = {}
+    places: dict[str, range] = {}  # what a place that was loaded is within, by its name
+    copies: dict[str, str] = {}
     # Function, its argument, one at a time? → nest of loops → evaluations, different values.
     found: dict[tuple[str, str, bool], dict[int, _Counted]] = defaultdict(dict)
     depth = nest = 0
@@ -99,23 +120,34 @@ def repeated(source: str) -> list[Repeated]:
                 scopes.append((depth, {match["name"]: _range(match) for match in ranges}))
         turns = {name: values for _, scope in scopes for name, values in scope.items()}
         if (match := _VALUE.match(line)) and turns:
-            text = match["text"] or _of_several_lines(lines[at + 1 : at + _MOST_LINES])
-            value = _value(text, values, keys, frozenset(turns))
+            text, body = match["text"], lines[at + 1 : at + _MOST_LINES]
+            copied = _COPY.fullmatch(text) if text else _of_lambda(_COPIED, body)
+            copies.pop(match["name"], None)
+            if copied:
+                copies[match["name"]] = copied[1]
+            text = text or _of_several_lines(body)
+            value = _value(text, values, keys, frozenset(turns), places)
             values[match["name"]] = value
             called = VECTOR_FUNCTION.search(line) or FUNCTION.search(line)
             known = {name: turn for name, turn in turns.items() if turn is not None}
             if called and len(known) == len(turns):
                 scalar = "std::" in called[0]
                 # The C++ compiler moves a scalar call out of loops that it does not depend on.
-                last = max(
-                    (n for n, name in enumerate(known) if name in value.variables), default=0
-                )
+                last = max((n for n, name in enumerate(known) if name in value.loops), default=0)
                 sizes = {name: len(turn) for name, turn in known.items()}
                 loops = list(sizes.values())[: last + 1] if scalar else list(sizes.values())
                 counted = found[called[1], value.key, scalar].setdefault(nest, _Counted())
                 counted.evaluations += prod(loops)
-                counted.values += prod(sizes[name] for name in sizes if name in value.variables)
+                within = {name: places[name] for name in value.variables if name in places}
+                counted.looked_up |= bool(within)
+                known |= within
+                counted.values += prod(len(known[n]) for n in known if n in value.variables)
                 counted.spans.append(_span(value, known))
+        elif checked := _CHECKED.search(line):
+            name: str | None = checked[1]
+            while name in values:
+                places[_place(values[name])] = range(int(checked[2]))
+                name = copies.pop(name, None)
         for sign in re.findall(r"[{}]", line):
             depth += 1 if sign == "{" else -1
             if sign == "}":
@@ -125,7 +157,8 @@ def repeated(source: str) -> list[Repeated]:
         evaluations = sum(counted.evaluations for counted in nests.values())
         distinct = max(counted.distinct for counted in nests.values())
         if evaluations > distinct:
-            result.append(Repeated(name, evaluations, distinct, scalar))
+            looked_up = any(counted.looked_up for counted in nests.values())
+            result.append(Repeated(name, evaluations, distinct, scalar, looked_up))
     return sorted(result, key=lambda one: one.distinct - one.evaluations)
 
 
@@ -140,6 +173,7 @@ class _Counted:
     evaluations: int = 0
     values: int = 0
     spans: list[tuple[int, int] | None] = field(default_factory=list)
+    looked_up: bool = False
 
     @property
     def distinct(self) -> int:
@@ -154,45 +188,61 @@ def _range(match: re.Match[str]) -> range:
     return range(int(match["low"]), int(match["high"]))
 
 
+def _of_lambda(pattern: re.Pattern[str], lines: Sequence[str]) -> re.Match[str] | None:
+    """What ``pattern`` finds in a lambda that fills its vector by that, and does nothing else."""
+    body = "\n".join(takewhile(lambda line: line.strip() != ";", lines))
+    found = pattern.search(body)
+    return None if body.count("tmpbuf[") > 1 or "mask" in body else found
+
+
 def _of_several_lines(lines: Sequence[str]) -> str:
     """The value of a lambda: what it reads if it only gathers elements, else what may vary."""
-    body = "\n".join(takewhile(lambda line: line.strip() != ";", lines))
-    load = _GATHERED.search(body)
-    if load is None or body.count("tmpbuf[") > 1 or "mask" in body:
-        return "[&]"
-    return re.sub(r" \+ x\d+_inner\b", "", load["load"])
+    load = _of_lambda(_GATHERED, lines)
+    return re.sub(r" \+ x\d+_inner\b", "", load["load"]) if load else "[&]"
+
+
+def _place(value: _Value) -> str:
+    return f"t{value.key[1:]}"
 
 
 def _value(
-    text: str, values: dict[str, _Value], keys: dict[str, str], loops: frozenset[str]
+    text: str,
+    values: Mapping[str, _Value],
+    keys: dict[str, str],
+    loops: frozenset[str],
+    places: Mapping[str, range],
 ) -> _Value:
     """The value of ``text`` within ``loops``; of ``[&]`` it may vary."""
     varies = "[&]" in text
-    text = f"{text} {len(keys)}" if varies else text
-    used = [values[name] for name in _NAME.findall(text) if name in values]
-    loads: list[tuple[int, int, str, str]] = []  # start, end, pointer and index of each
-    for match in _LOAD.finditer(text):
+    plain = f"{text} {len(keys)}" if varies else text
+    indices = []
+    for match in reversed(list(_LOAD.finditer(plain))):
         depth, end = 1, match.end()
-        while depth and end < len(text):
-            depth += {"(": 1, ")": -1}.get(text[end], 0)
+        while depth and end < len(plain):
+            depth += {"(": 1, ")": -1}.get(plain[end], 0)
             end += 1
-        index = text[match.end() : end - 1]
-        loads.append((match.start(), end + text.startswith("]", end), match["pointer"], index))
-    # A place that is always the same does not decide which value it is.
-    indices = frozenset(index for *_, index in loads if _VARIABLE.search(index))
-    variables = frozenset(_VARIABLE.findall(text))
+        index = plain[match.end() : end - 1]
+        for name in set(_NAME.findall(index)) & values.keys():
+            if (place := _place(values[name])) in places:
+                index = re.sub(rf"\b{name}\b(?:\[x\d+_inner\])?", place, index)
+        end += plain.startswith("]", end)
+        # A place that is always the same does not decide which value it is.
+        decides = _VARIABLE.search(index) is not None
+        at = match["pointer"] if decides else f"{match['pointer']}[{index}]"
+        indices += [index] if decides else []
+        plain = plain[: match.start()] + at + plain[end:]
+    used = [values[name] for name in _NAME.findall(" ".join((plain, *indices))) if name in values]
+    variables = frozenset(_VARIABLE.findall(" ".join((plain, *indices))))
     if varies or _VARIES.search(text):
         variables = loops
-    plain = text
-    for start, end, pointer, index in reversed(loads):
-        at = pointer if _VARIABLE.search(index) else f"{pointer}[{index}]"
-        plain = plain[:start] + at + plain[end:]
+    read = [values[name] for name in _NAME.findall(text) if name in values]
     plain = _WHOLE_VECTOR.sub(r"\1", plain)
     whole = _NAME.sub(lambda m: values[m[0]].key if m[0] in values else m[0], plain)
     return _Value(
         keys.setdefault(whole, f"#{len(keys)}"),
-        indices.union(*(value.indices for value in used)),
+        frozenset(indices).union(*(value.indices for value in used)),
         variables.union(*(value.variables for value in used)),
+        (variables & loops).union(*(value.loops for value in read)),
     )
 
 

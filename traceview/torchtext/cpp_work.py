@@ -36,19 +36,25 @@ class Work:
 
     ``single``: those that are done one element at a time; ``looked_up``: elements that are read
     at places calculated from data; ``functions``: evaluations of each, one element or one vector
-    at a time.
+    at a time; ``by_size``: instructions by the elements that the loops around them go through.
     """
 
     instructions: int = 0
     single: int = 0
     looked_up: int = 0
     functions: dict[str, int] = field(default_factory=dict)
+    by_size: dict[int, int] = field(default_factory=dict)
+
+    def share_of_loops(self, elements: int) -> float:
+        """The part of the instructions, 0 to 1, in loops through at least half of ``elements``."""
+        large = sum(count for size, count in self.by_size.items() if 2 * size >= elements)
+        return large / self.instructions
 
 
 def work_of(source: str) -> Work | None:
     """The work of C++ ``source``; None where the size of a loop is a symbol, or it has no loop."""
     found = Work()
-    scopes: list[tuple[int, str, int]] = []  # depth, variable, turns
+    scopes: list[tuple[int, str, int, int]] = []  # depth, variable, turns, elements
     steps: dict[str, int] = {}
     depth = 0
     for line in source.splitlines():
@@ -58,21 +64,23 @@ def work_of(source: str) -> Work | None:
                     return None
                 steps[loop["name"]] = int(loop["step"] or 1)
                 size = int(loop["high"]) - int(loop["low"])
-                scopes.append((depth, loop["name"], ceil(size / steps[loop["name"]])))
+                scopes.append((depth, loop["name"], ceil(size / steps[loop["name"]]), size))
             elif inner := _BUFFER_LOOP.search(line):
-                scopes.append((depth, inner["name"], int(inner["turns"])))
+                scopes.append((depth, inner["name"], int(inner["turns"]), 1))
             else:
                 for match in RANGE.finditer(line):
                     size = int(match["high"]) - int(match["low"])
                     turns = ceil(size / steps.get(match["name"], 1))
-                    scopes.append((depth, match["name"], turns))
-        inside = {name: turns for _, name, turns in scopes}
+                    scopes.append((depth, match["name"], turns, size))
+        inside = {name: turns for _, name, turns, _ in scopes}
         if inside and _OPERATION.search(line):
             times = prod(inside.values())
             called = RANDOM_NUMBER.search(line) or FUNCTION.search(line)
             vector = VECTOR_FUNCTION.search(line)
             each = INSTRUCTIONS_EACH if called or vector else 1
             found.instructions += times * each
+            size = prod({name: size for _, name, _, size in scopes}.values())
+            found.by_size[size] = found.by_size.get(size, 0) + times * each
             # The innermost of the loops around it takes one element a turn.
             single = steps.get(next(reversed(inside)), 1) == 1
             if "Vectorized" not in line and not vector and single:

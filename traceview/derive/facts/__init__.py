@@ -11,6 +11,7 @@ from traceview.derive.facts.breaks import break_sites
 from traceview.derive.facts.host_stalls import busy_threads, host_stalls
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
+from traceview.derive.facts.partial_writes import partial_writes
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slow_fusions import slow_fusions
@@ -42,6 +43,7 @@ _OF_ALL: _Facts = {
     "break_costs": break_costs,
     "slow_loops": slow_loops,
     "slow_switches": slow_switches,
+    "partial_writes": partial_writes,
     "slow_fusions": slow_fusions,
     "weight_copies": weight_copies,
     "promotions": promotions,

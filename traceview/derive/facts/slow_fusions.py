@@ -33,8 +33,9 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
         tables["matched_kernels"].filter(GENERATED, stance="compiled").iter_rows(named=True), *where
     )
     explained: dict[tuple[Any, ...], float] = defaultdict(float)
-    for loop in tables["slow_loops"].iter_rows(named=True):
-        explained[tuple(loop[name] for name in where)] += loop["slower_ms"] or 0.0
+    for name in ("slow_loops", "partial_writes"):
+        for row in tables[name].iter_rows(named=True):
+            explained[tuple(row[column] for column in where)] += row["slower_ms"] or 0.0
     result, times = [], fusion_times(tables)
     effect: dict[tuple[Any, ...], float] = defaultdict(float)
     for key, (before, after) in times.items():

@@ -101,6 +101,8 @@ def _reasons(source: str) -> Iterator[Row]:
             "functions": list(dict.fromkeys(one.function for one in more)),
             "evaluations": sum(one.evaluations for one in more),
             "distinct": sum(one.distinct for one in more),
+            "looked_up": 2 * sum(one.evaluations for one in more if one.looked_up)
+            > sum(one.evaluations for one in more),
             "share": INSTRUCTIONS_EACH * wasted / whole if whole else 1.0,
             "more": more,
         }

@@ -1,0 +1,62 @@
+"""Which writes of a post-grad graph go through many more elements than they change."""
+
+import pytest
+
+from traceview.derive.facts.partial_writes import Write, wasteful_writes
+from traceview.torchtext.fx import read_graph
+
+HEAD = 'def forward(self, book: "f32[1000, 64][64, 1]cpu", x: "f32[1000][1]cpu"):\n'
+PLACE = "    # File: /u/a.py:{} in f, code: book[:, 3] = x\n"
+
+
+def node(name, sizes, call):
+    return f'    {name}: "f32[{sizes}][1]cpu" = torch.ops.aten.{call}\n'
+
+
+def column(name, onto, at, line):
+    """``onto[:, at] = x`` of ``line``."""
+    copy = node(f"copy_{name}", "1000", f"copy.default(x, {line})")
+    scatter = f"select_scatter.default({onto}, copy_{name}, 1, {at})"
+    return PLACE.format(line) + copy + "\n" + node(name, "1000, 64", scatter)
+
+
+def writes(*lines, returned=""):
+    text = HEAD + "".join(lines) + f"    return ({returned},)\n"
+    return list(wasteful_writes(read_graph(text)))
+
+
+BACK = node("back", "1000, 64", "copy_.default(book, a)")
+
+
+def test_a_column_of_an_input():
+    assert writes(column("a", "book", 3, 7), BACK) == [Write(1, 64_000, 1000, True, "/u/a.py:7")]
+
+
+def test_a_column_through_views():
+    upright = node("t", "64, 1000", "permute.default(book, [1, 0])")
+    again = node("u", "1000, 64", "permute.default(a, [1, 0])")
+    back = BACK.replace("book, a", "book, u")
+    (write,) = writes(upright, column("a", "t", 3, 7), again, back)
+    assert (write.to_input, write.changed) == (True, 1000)
+
+
+@pytest.mark.parametrize(("count", "found"), [(1, 0), (3, 0), (16, 1)])
+def test_columns_of_a_new_tensor_one_after_another(count, found):
+    new = node("out0", "1000, 64", "full.default([1000, 64], 0)")
+    chain = [column(f"out{n + 1}", f"out{n}", n, 7) for n in range(count)]
+    known = writes(new, *chain, returned=f"out{count}")
+    assert len(known) == found
+    for write in known:
+        assert (write.writes, write.changed, write.to_input) == (16, 16_000, False)
+
+
+def test_a_copy_with_one_column_replaced_is_needed():
+    assert writes(column("a", "book", 3, 7), returned="a") == []
+
+
+def test_a_large_part_and_a_size_that_is_a_symbol():
+    part = node("p", "1000, 60", "mul.Tensor(book, 2)")
+    scatter = node("a", "1000, 64", "slice_scatter.default(book, p, 1, 0, 60)")
+    assert writes(PLACE.format(7), part, scatter, BACK) == []
+    symbolic = column("a", "book", 3, 7).replace("1000, 64", "s0, 64")
+    assert writes(symbolic, BACK) == []

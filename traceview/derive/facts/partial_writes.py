@@ -1,0 +1,178 @@
+"""Table ``partial_writes``: writes to a part of a tensor for which generated code goes through all.
+
+In a graph no operation writes into a tensor: ``out[:, 3] = x`` becomes ``select_scatter``, whose
+result is a new tensor. Inductor writes in place where it can, and such a node is then gone from the
+post-grad graph. Where one is left, its kernel chooses for each element of the whole tensor, and
+
+- copies the result back where the tensor is an input of the graph;
+- chooses once more for each write to the same tensor, where there are several in a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from traceview.derive.effects.graphs import LOWERED
+from traceview.derive.facts.slow_loops import fusion_times
+from traceview.derive.kernel_groups import Origins
+from traceview.derive.windows import GENERATED
+from traceview.tables import Tables, from_rows, grouped
+from traceview.torchtext.cpp_work import work_of
+from traceview.torchtext.dtypes import size_of
+from traceview.torchtext.fx import Graph, Node, read_graph
+
+Row = dict[str, Any]
+#: Their second input is what is written; of the others it is the last.
+_OF_VIEWS = frozenset(
+    f"aten.{name}_scatter" for name in ("as_strided", "diagonal", "select", "slice")
+)
+_SCATTERS = _OF_VIEWS | {"aten.index_put", "aten.scatter"}
+_COPY = "aten.copy_"
+#: Fewer elements for each one that has to be written are within what fusion saves.
+_LEAST_WASTE = 4
+_DEEPEST = 64
+
+
+class Write(NamedTuple):
+    """Writes in a row to one tensor of ``elements``, of which they change ``changed``.
+
+    ``to_input``: the tensor is an input of the graph, and the result is copied back to it; ``line``
+    of the user's own code.
+    """
+
+    writes: int
+    elements: int
+    changed: int
+    to_input: bool
+    line: str
+
+    @property
+    def visited(self) -> int:
+        """Elements that are gone through for it."""
+        return (self.writes + self.to_input) * self.elements
+
+    @property
+    def needed(self) -> int:
+        """Elements that have to be written; all of a new tensor once."""
+        return self.changed + (0 if self.to_input else self.elements)
+
+
+def partial_writes(tables: Tables) -> pl.DataFrame | None:
+    """Table ``partial_writes``; None where no step was profiled."""
+    if tables["matched_kernels"].is_empty():
+        return None
+    graphs = grouped(
+        tables["graphs"].filter(kind=LOWERED).iter_rows(named=True), "compile_key", "aot_id"
+    )
+    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
+    origins, times = Origins(tables), fusion_times(tables)
+    known: dict[tuple[Any, ...], list[Write]] = {}
+    result = []
+    for kernel in ran.iter_rows(named=True):
+        if (origin := origins.of_kernel(kernel)) is None or not origin["source_code"]:
+            continue
+        key = origin["compile_key"], origin["aot_id"]
+        if key not in known:
+            texts = [row["text"] for row in graphs.get(key, ()) if "_scatter" in row["text"]]
+            known[key] = [write for text in texts for write in wasteful_writes(read_graph(text))]
+        mine = [write for write in known[key] if write.line in (origin["user_lines"] or ())]
+        work = work_of(origin["source_code"]) if mine else None
+        if work is None:
+            continue
+        largest = max(mine, key=lambda write: write.visited)
+        group = kernel["pass"], kernel["rank"], kernel["group_id"]
+        generated = sum(k["ms"] or 0.0 for k in _of_group(ran, group))
+        scale = times[group][1] / generated if group in times and generated else None
+        ms = None if scale is None else (kernel["ms"] or 0.0) * scale
+        share = work.share_of_loops(largest.elements)
+        result.append(
+            {
+                **dict(zip(("pass", "rank", "group_id"), group, strict=True)),
+                **{name: origin[name] for name in ("compile_key", "compile_id", "raw_file")},
+                "raw_line": origin["raw_line"],
+                "kernel_name": origin["kernel_name"],
+                "writes": largest.writes,
+                "elements": largest.elements,
+                "changed": largest.changed,
+                "to_input": largest.to_input,
+                "user_lines": list(dict.fromkeys(write.line for write in mine)),
+                "count": kernel["count"],
+                "profiled_ms": kernel["ms"],
+                "ms": ms,
+                "share": share,
+                "slower_ms": None if ms is None else ms * share * _wasted(largest),
+            }
+        )
+    return from_rows("partial_writes", result)
+
+
+def _wasted(write: Write) -> float:
+    return 1 - write.needed / write.visited
+
+
+def _of_group(ran: pl.DataFrame, group: tuple[Any, ...]) -> list[Row]:
+    names = ("pass", "rank", "group_id")
+    return [row for row in ran.iter_rows(named=True) if tuple(row[n] for n in names) == group]
+
+
+def wasteful_writes(graph: Graph) -> Iterator[Write]:
+    """The writes of a post-grad graph that go through many more elements than they have to."""
+    scatters = [node for node in graph.operations if node.op in _SCATTERS and node.inputs]
+    onto = {node.name: graph.base(node.inputs[0])[0] for node in scatters}
+    parts = {graph.base(part.name)[0] for node in scatters if (part := _part(graph, node))}
+    last = [name for name in onto if name not in {*onto.values(), *parts}]
+    for end in last:
+        chain = [end]
+        while onto.get(chain[-1]) in onto:
+            chain.append(onto[chain[-1]])
+        node, root = graph.nodes[end], onto[chain[-1]]
+        whole = _elements(node)
+        changed = [_changed(graph, graph.nodes[name], onto) for name in chain]
+        if whole is None or None in changed:
+            continue
+        write = Write(
+            len(chain),
+            whole,
+            min(whole, sum(filter(None, changed))),
+            _copied_back(graph, end, root),
+            next((line for name in chain if (line := _line(graph, graph.nodes[name]))), ""),
+        )
+        if write.line and write.visited >= _LEAST_WASTE * write.needed:
+            yield write
+
+
+def _part(graph: Graph, node: Node) -> Node | None:
+    """What a scatter writes; None for a number."""
+    inputs = node.inputs[1:2] if node.op in _OF_VIEWS else node.inputs[2:][-1:]
+    return graph.nodes[inputs[0]] if inputs else None
+
+
+def _changed(graph: Graph, node: Node, onto: dict[str, str], depth: int = 0) -> int | None:
+    """Elements that a scatter writes: of a view of a view, those of the inner one."""
+    if (part := _part(graph, node)) is None:
+        return None
+    inner = graph.base(part.name)[0]
+    if inner in onto and depth < _DEEPEST:
+        return _changed(graph, graph.nodes[inner], onto, depth + 1)
+    return _elements(part)
+
+
+def _elements(node: Node) -> int | None:
+    dtype = node.dtype
+    return None if dtype is None or node.bytes is None else node.bytes // size_of(dtype)
+
+
+def _copied_back(graph: Graph, name: str, root: str) -> bool:
+    """Whether ``name`` is copied to ``root``, which is an input of the graph."""
+    users = (graph.nodes[user] for user in graph.uses(name) if user in graph.nodes)
+    copied = any(user.op == _COPY and user.inputs[0] == root for user in users)
+    return copied and not graph.nodes[root].args
+
+
+def _line(graph: Graph, scatter: Node) -> str | None:
+    """The user's line of a write: scatters themselves have none, what they write has."""
+    part = _part(graph, scatter)
+    return scatter.user_line or (part.user_line if part else None)

@@ -1,0 +1,160 @@
+"""
+## What it finds
+Writes to a part of a tensor (a column, a slice) for which a generated C++ kernel goes through all
+of the tensor.
+
+## Why it costs
+In a compiled graph no operation writes into a tensor: `out[:, 3] = x` becomes a node
+`select_scatter`, whose result is a whole new tensor. Where Inductor sees that the write may happen
+in place, it writes the part alone, as eager does. It does not through a view of a view
+(`book.t()[i] = x`), nor for `book[:, i] += x` and `scatter_`: the kernel then reads and writes all
+elements, and copies them back to an input. Nor does it for several writes in a row to a new tensor,
+such as those of an unrolled loop: the kernel chooses once for each write and element.
+
+## Evidence
+The `*_scatter` nodes that are left in the post-grad graph, the elements of their tensor and those
+that they change. The cost is the part of the kernel's instructions that are in loops through the
+whole tensor, less what has to be written.
+
+## What to do
+A tensor that outlives the call: assign to the tensor itself (`book[:, i] = x`), write by
+`index_copy_` with an index tensor, or return the part and write it outside of compiled code. A new
+tensor that is filled in a loop: collect the parts in a list and `torch.stack` them.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that such writes must take.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_faq.html
+- https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_copy_.html
+- torch/_inductor/fx_passes/reinplace.py
+- https://dev-discuss.pytorch.org/t/functionalization-in-pytorch-everything-you-wanted-to-know/965
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._gain import location
+from traceview.rules._starts import of_keys
+from traceview.rules.kit import (
+    MOST_EVIDENCE,
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    about,
+    first_rank,
+    from_row,
+    milliseconds,
+    outcome,
+    percent,
+    plural,
+    rows,
+    severity,
+    short,
+    step_ms,
+)
+
+CODE = "TV430"
+NEEDS = frozenset({"partial_writes"})
+SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"fusion"})
+
+#: Less of a step is not worth a change of the code, and within what a profile is wrong by.
+LEAST_SHARE = 0.10
+_IN_PLACE = Snippet(
+    "python",
+    "book[:, i] = x                           # not book.t()[i] = x\n"
+    "book[:, i] = book[:, i] + x              # not book[:, i] += x\n"
+    "book.index_copy_(1, index, x[:, None])   # index: a tensor of one int64",
+)
+_STACKED = Snippet(
+    "python",
+    "parts = []\n"
+    "for t in range(steps):\n"
+    "    state = advance(state, x[:, t])\n"
+    "    parts.append(state)  # not out[:, t] = state\n"
+    "out = torch.stack(parts, 1)",
+)
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """One finding for writes to inputs, one for those to new tensors, at the slowest kernel's."""
+    step = step_ms(tables, "compiled")
+    known = [row for row in first_rank(rows(tables, "partial_writes")) if row["slower_ms"]]
+    for to_input in (True, False):
+        found = sorted(
+            (row for row in known if row["to_input"] is to_input), key=lambda r: -r["slower_ms"]
+        )
+        ms = sum(row["slower_ms"] for row in found)
+        if not step or not found or ms < least_share * step:
+            continue
+        slowest = found[0]
+        lines = (location(text) for row in found for text in row["user_lines"] or ())
+        places = list(dict.fromkeys(filter(None, lines)))
+        where = f" at {short(places[0])}" if places else ""
+        yield Finding(
+            code=CODE,
+            rule="ind-partial-write",
+            severity="info" if outcome(tables) == "helped" else severity(tables, ms),
+            title=f"{_title(slowest, where)}: {milliseconds(ms)}, {percent(ms / step)} of the step",
+            explanation=_EXPLAINED[to_input],
+            cost=Cost(
+                ms, None, "of the kernels, the loops through the whole tensor less what is written"
+            ),
+            confidence="derived",
+            location=places[0] if places else None,
+            about=about(*of_keys(tables, {row["compile_key"] for row in found})),
+            evidence=tuple(_evidence(row) for row in found[:MOST_EVIDENCE]),
+            what_to_do=_REMEDIES[to_input],
+            snippet=_IN_PLACE if to_input else _STACKED,
+            also_at=tuple(places[1:4]),
+        )
+
+
+_EXPLAINED = {
+    True: (
+        "In the graph the write makes a new tensor, and Inductor could not turn it back into a "
+        "write in place. The kernel reads the whole tensor, chooses between old and new for each "
+        "element, and copies the result back. Eager writes the part alone."
+    ),
+    False: (
+        "In the graph each write makes a new tensor of the one before. Inductor fuses them into "
+        "one loop, which chooses between old and new once for each write and element."
+    ),
+}
+_REMEDIES = {
+    True: (
+        "Assign to the tensor itself, not through a view of it such as `.t()`, and without `+=` or "
+        "`scatter_`; or use index_copy_ with an index tensor. Inductor then writes in place. "
+        "Otherwise return the part and write it outside of compiled code."
+    ),
+    False: "Collect the parts in a list and torch.stack them (torch.cat for slices).",
+}
+
+
+def _title(row: Row, where: str) -> str:
+    if row["to_input"]:
+        return (
+            f"The write{where} goes through all {row['elements']:,} elements of a tensor to change "
+            f"{row['changed']:,}"
+        )
+    return (
+        f"{row['writes']:,} writes in a row{where} go through all {row['elements']:,} elements of "
+        "a tensor, each of them"
+    )
+
+
+def _evidence(row: Row) -> Evidence:
+    back = ", copied back to an input" if row["to_input"] else ""
+    took = "" if row["ms"] is None else f": {milliseconds(row['ms'])} of a step"
+    return from_row(
+        f"{row['kernel_name']}: {plural(row['writes'], 'scatter')} onto a tensor of "
+        f"{row['elements']:,} elements, of which {row['changed']:,} change{back}; "
+        f"{percent(row['share'])} of its instructions are in loops through all of it{took}",
+        "partial_writes",
+        row,
+    )
