@@ -19,6 +19,7 @@ a script's end cuts off is little, and by far the most steps lie in blocks.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -28,6 +29,7 @@ from .pairs import FEWEST, Pair, interval, longest_worthwhile
 QUIET_STEPS_LIMIT = 64
 QUIET_SECONDS_LIMIT = 60.0
 QUIET_STEPS_LEAST = 10  # a slow first compile alone is no reason to give up
+BUSY_STEPS = 24  # where half of them compile or record, this is what the script's steps do
 FIXED_QUIET_STEPS = 20
 FIXED_BLOCK_STEPS = 10
 FIXED_WINDOW_STEPS = 20
@@ -259,15 +261,19 @@ def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:
 def _calm(moment: Moment, warm: Enter | None = None) -> Generator[Order, Moment, bool]:
     """Whether compiling stopped within the limits; ``warm``: said at the first calm step."""
     first, calm = moment, 0
+    busy: deque[bool] = deque(maxlen=BUSY_STEPS)
     while calm < moment.calm_steps and not moment.trial_over:
         before = moment.compiles
         moment = yield Wait(1, watch=True)
-        calm = calm + 1 if moment.compiles == before else 0
+        busy.append(moment.compiles > before)
+        calm = 0 if busy[-1] else calm + 1
         if calm and warm is not None:
             moment, warm = (yield warm), None
         steps, seconds = moment.step - first.step, moment.seconds - first.seconds
         too_long = seconds >= QUIET_SECONDS_LIMIT and steps >= QUIET_STEPS_LEAST
-        if calm < moment.calm_steps and (too_long or steps >= QUIET_STEPS_LIMIT):
+        too_long = too_long or steps >= QUIET_STEPS_LIMIT
+        too_long = too_long or (len(busy) == BUSY_STEPS and 2 * sum(busy) >= BUSY_STEPS)
+        if calm < moment.calm_steps and too_long:
             return False
     return True
 
@@ -311,9 +317,11 @@ class _Blocks:
         return found is not None and found[1] <= NARROW * found[0]
 
     def _counting(self, moment: Moment) -> list[Pair]:
-        """The pairs of this plan in which nothing was compiled."""
+        """The pairs of this plan in which nothing was compiled, or all where it never stops."""
         own = (pair for pair in moment.pairs if pair.index >= self._first_pair)
-        return [pair for pair in own if self._never_quiet or not pair.compiles]
+        pairs = list(own)
+        quiet = [pair for pair in pairs if not pair.compiles]
+        return pairs if self._never_quiet and len(quiet) < FEWEST else quiet
 
     def enough_to_profile(self, moment: Moment) -> bool:
         """Early, because the script's length is unknown: a training script may end after 30 steps.
