@@ -595,3 +595,17 @@ def test_a_rate_as_the_job_goes_on_is_information(make, read_in_loop, shown_whol
     call = {"region_id": 0, "outermost": True, "host_ms": 99.0, "compiles_inside": 1}
     (finding,) = found("bm-cold-in-timing", make(script_timers=[timer], calls=[call]))
     assert finding.severity == severity
+
+
+@pytest.mark.parametrize(("idle", "severity"), [(0.5, "warning"), (0.0002, "info")])
+def test_a_skipped_cudagraph_is_worth_what_the_gpu_waits_for_launches(make, idle, severity):
+    event = {"event": "skip", "reason": "skipping cudagraphs due to mutated inputs (2 instances)"}
+    account = {"stance": "compiled", "clock": "device", "category": "idle_launch_bound"}
+    tables = make(
+        compiles=[],
+        cudagraph_events=[event],
+        accounting=[{**account, "kind": "idle", "ms": idle}],
+        speedups=[{"eager_ms": 3.6, "compiled_ms": 3.3, "speedup": 1.09, "outcome": "helped"}],
+    )
+    (finding,) = found("cg-skip-mutation", tables)
+    assert (finding.severity, finding.cost.ms_per_step) == (severity, idle)
