@@ -94,7 +94,7 @@ class Driver:
         self._news = (0, 0, 0)
         self.phase: plan.Phase = "cold"
         self.step = -1
-        self.complete = False
+        self.complete = self.never_quiet = False
         self.plans_done = 0
 
     @property
@@ -263,6 +263,7 @@ class Driver:
         elif isinstance(order, plan.Steady):
             device = gpu_in_use(parts.torch)  # then device events are the clock from here on
             parts.timer.device = parts.memory.device = parts.window.device = device
+            self.never_quiet = order.never_quiet
             keys = {"never_quiet": order.never_quiet, "step_kind": self.anchor.kind}
             parts.recorder.write("steady", step=self.step, **keys)
             if not any(each.lstrip("+-") == "cudagraphs" for each in self._config.user_logs):

@@ -9,8 +9,7 @@ reads from top to bottom:
     profile        two windows per stance, for time and for the user's lines (or at the end, see
                    below)
     block          more and longer pairs, until the speedup is known to 3 %
-    profile        the windows for time once more, longer, after two seconds in blocks; an unpaired
-                   block before and after each shows how fast the machine was around it
+    profile        the windows for time once more, longer, with an unpaired block before and after
 
 How long the script lasts is not known. So a pair takes a fifth of the steps before it at most: what
 a script's end cuts off is little, and by far the most steps lie in blocks.
@@ -19,6 +18,7 @@ a script's end cuts off is little, and by far the most steps lie in blocks.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -28,6 +28,7 @@ from .pairs import FEWEST, Pair, interval, longest_worthwhile
 QUIET_STEPS_LIMIT = 64
 QUIET_SECONDS_LIMIT = 60.0
 QUIET_STEPS_LEAST = 10  # a slow first compile alone is no reason to give up
+BUSY_STEPS = 24  # where half of them compile or record, this is what the script's steps do
 FIXED_QUIET_STEPS = 20
 FIXED_BLOCK_STEPS = 10
 FIXED_WINDOW_STEPS = 20
@@ -263,15 +264,18 @@ def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:
 def _calm(moment: Moment, warm: Enter | None = None) -> Generator[Order, Moment, bool]:
     """Whether compiling stopped within the limits; ``warm``: said at the first calm step."""
     first, calm = moment, 0
+    busy: deque[bool] = deque(maxlen=BUSY_STEPS)
     while calm < moment.calm_steps and not moment.trial_over:
         before = moment.compiles
         moment = yield Wait(1, watch=True)
-        calm = calm + 1 if moment.compiles == before else 0
+        busy.append(moment.compiles > before)
+        calm = 0 if busy[-1] else calm + 1
         if calm and warm is not None:
             moment, warm = (yield warm), None
         steps, seconds = moment.step - first.step, moment.seconds - first.seconds
         too_long = seconds >= QUIET_SECONDS_LIMIT and steps >= QUIET_STEPS_LEAST
-        if calm < moment.calm_steps and (too_long or steps >= QUIET_STEPS_LIMIT):
+        too_long |= steps >= QUIET_STEPS_LIMIT or len(busy) == BUSY_STEPS <= 2 * sum(busy)
+        if calm < moment.calm_steps and too_long:
             return False
     return True
 
@@ -315,9 +319,10 @@ class _Blocks:
         return found is not None and found[1] <= NARROW * found[0]
 
     def _counting(self, moment: Moment) -> list[Pair]:
-        """The pairs of this plan in which nothing was compiled."""
-        own = (pair for pair in moment.pairs if pair.index >= self._first_pair)
-        return [pair for pair in own if self._never_quiet or not pair.compiles]
+        """The pairs of this plan in which nothing was compiled, or all where it never stops."""
+        own = [pair for pair in moment.pairs if pair.index >= self._first_pair]
+        quiet = [pair for pair in own if not pair.compiles]
+        return own if self._never_quiet and len(quiet) < FEWEST else quiet
 
     def enough_to_profile(self, moment: Moment) -> bool:
         """Early, because the script's length is unknown: a training script may end after 30 steps.
@@ -381,14 +386,14 @@ class _Blocks:
         previous = self._sizes.get(stance)
         if self._settings.steps is not None or self._settings.fixed:
             return target
-        first = 3 if moment.estimate(stance) < SHORT_STEP_MS else 2
+        first = min(target, 3 if moment.estimate(stance) < SHORT_STEP_MS else 2)
         if previous is None:
-            return min(first, target)
+            return first
         if self.wanted is not None:
             small = moment.step_kind == "optimizer" and self.pairs < SMALL_PAIRS["optimizer"]
             return min(target, previous if small else previous * GROWTH)
         if self.pairs < SMALL_PAIRS[moment.step_kind]:
-            return min(first, target)
+            return first
         skipped = self._skip(stance, target, moment)
         if previous * moment.estimate(stance) >= LEAST_BLOCK_MS:
             longest = longest_worthwhile(self._counting(moment), skipped)
@@ -444,10 +449,9 @@ def _longer_windows(settings: Settings, moment: Moment) -> Steps:
     """The windows for time again, in the state in which the last blocks were timed.
 
     An early window is short, since the script may be, and its first steps pay for the profiler's
-    own start. Of two windows of a stance the later one counts.
-
-    A machine that is shared, or held at its power limit, is some percent faster or slower for a
-    while. So a block stands before and after the window, to separate that from the profiler's cost.
+    own start. Of two windows of a stance the later one counts. A machine that is shared, or held at
+    its power limit, is some percent faster or slower for a while. So a block stands before and
+    after the window, to separate that from the profiler's cost.
     """
     for number, stance in enumerate(settings.stances, start=1):
         steps = _window_steps(settings, stance, moment, longer=True)

@@ -85,6 +85,7 @@ class _Replayed:
         self._parts, self._taken, self._gate = parts, taken, gate
         parts.window.of(taken.region_id, "call")
         profile = profile and config.profile and not parts.window.has_both
+        profile = profile and not script.never_quiet  # its steps do what a replayed call does not
         self._driver = Driver(
             replace(config, run_to_end=True, stop_after_steps=None, profile=profile),
             replace(parts, recorder=_Phases(parts.recorder)),

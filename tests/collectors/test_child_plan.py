@@ -116,6 +116,14 @@ def test_a_script_that_compiles_for_ever_is_measured_all_the_same():
     assert len(script.of(plan.OpenBlock)) >= 4
 
 
+@pytest.mark.parametrize(("every", "given_up"), [(1, 24), (2, 24), (3, 64)])
+def test_steps_that_mostly_compile_are_soon_taken_for_what_the_script_does(every, given_up):
+    script = Script(compiles_at=range(0, 10**6, every))
+    script.run(plan.Settings(), steps=100)
+    found = [(step, order) for step, order in script.orders if isinstance(order, plan.Steady)]
+    assert found == [(given_up, plan.Steady(never_quiet=True))]
+
+
 def test_a_slow_first_compile_is_no_reason_to_give_up():
     script = Script(compiled_ms=120_000.0)
     script.run(plan.Settings(), steps=8)

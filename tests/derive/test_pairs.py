@@ -181,3 +181,45 @@ def test_small_blocks_do_not_make_others_look_odd():
     frame = pairs_of(*noisy, *(pair(3 + i, 2.0 + i / 50, 1.0) for i in range(6)))
     assert all(reason.startswith("warming up") for reason in left_out(frame).values())
     assert frame["used"].sum() == 6
+
+
+def restless(*pairs, compiling=None):
+    """Pairs of a script that never went quiet; or of one that ended before, by its last steps."""
+    rows = [row for blocks in pairs for row in blocks]
+    head = {"pass": "cold", "pid": 1}
+    tables = {"blocks": from_rows("blocks", rows)}
+    tables["runs"] = from_rows("runs", [{**head, "never_quiet": compiling is None or None}])
+    steps = [
+        {**head, "step": step, "phase": "cold", "compiles_inside": int(step < (compiling or 0))}
+        for step in range(10)
+    ]
+    tables["steps"] = from_rows("steps", steps)
+    return block_pairs(Tables(tables))
+
+
+def recording(index):
+    return pair(index, 1.6, 7.0, c={"compiles_inside": 5})
+
+
+@pytest.mark.parametrize("own", [2, 3, 12])
+def test_replayed_calls_do_not_stand_for_steps_that_never_stop_recording(own):
+    frame = restless(
+        *(recording(index) for index in range(own)),
+        *(replay(index, 1.5, 0.9) for index in range(own, own + 8)),
+    )
+    used = frame.filter("used")
+    assert used["speedup"].to_list() == [pytest.approx(1.6 / 7.0)] * own
+    assert frame["left_out"][-1].startswith("a replayed call compiles and records nothing")
+
+
+@pytest.mark.parametrize(("compiling", "used"), [(5, 0), (4, 8)])
+def test_replayed_calls_do_not_stand_for_a_short_script_that_compiles_in_most_steps(
+    compiling, used
+):
+    frame = restless(*(replay(index, 1.5, 0.9) for index in range(8)), compiling=compiling)
+    assert frame["used"].sum() == used
+
+
+def test_quiet_pairs_of_its_own_count_where_a_script_calms_down_late():
+    frame = restless(recording(0), *(pair(index) for index in range(1, 5)))
+    assert left_out(frame) == {0: "5 compile(s) ended inside"}

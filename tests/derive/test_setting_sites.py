@@ -12,6 +12,7 @@ NAMES = (
     ("inductor_config", "freezing"),
     ("compiler_config", "force_disable_caches"),
     ("precision", "float32_matmul_precision"),
+    ("precision", "cudnn.benchmark"),
     ("torch", "dispatch_modes"),
 )
 
@@ -34,6 +35,10 @@ def sites(source):
         ("inductor.force_disable_caches = True", [("force_disable_caches", 1, "<module>")]),
         ("def f():\n  config.freezing = True", [("freezing", 2, "f")]),
         ("self.freezing = True", []),
+        ("def f():\n  torch.backends.cudnn.benchmark = True", [("cudnn.benchmark", 2, "f")]),
+        ("pl.Trainer(max_epochs=2, benchmark=True)", [("cudnn.benchmark", 1, "<module>")]),
+        ("self.benchmark = True", []),
+        ("run(benchmark=True)", []),
         ("with config.patch(force_disable_caches=True): pass",
          [("force_disable_caches", 1, "<module>")]),
         ("patch({'torch._inductor.config.force_disable_caches': 1})",

@@ -222,6 +222,27 @@ class TestDynamicRerecord:
         assert one.cost.ms_per_step == each
         assert one.severity == ("warning" if each else "info")
 
+    @pytest.mark.parametrize(("replays", "each"), [(3, 5.0), (2, None)])
+    def test_a_step_that_records_is_compared_with_its_call_replayed(self, make, replays, each):
+        events = [*self.events([f"({n},)" for n in range(10)])]
+        events += [{"event": "record", "reason": "[0/0] Recording function=partition_0"}] * 60
+        own = self.block(100, 600.0, 50)
+        again = {**self.block(20, 20.0, 0), "replayed": True}
+        tables = make(
+            cudagraph_events=events,
+            compile_intervals=[
+                {"trigger": "cudagraph_recording", "duration_ms": 2.0, "step": 2 * step}
+                for step in range(60)
+            ],
+            speedups=[{**STEP, "eager_ms": 6.5, "compiled_ms": 6.0}],
+            blocks=[own, *[again] * replays],
+        )
+        (one,) = found(cg_dynamic_rerecord, tables)
+        assert one.title.startswith("60 cudagraphs")
+        assert one.cost.ms_per_step == each
+        if each:
+            assert one.severity == "warning"
+
     def test_graphs_without_symbolic_sizes_are_not_meant(self, make):
         events = [
             {"event": "tree", "reason": "Recording cudagraph tree for graph without symints"},

@@ -15,6 +15,7 @@ ALLOCATOR = "idle_allocator"  # cudaMalloc, cudaFree
 COPY_WAIT = "idle_copy_wait"  # a copy to the device that holds the host
 GC = "idle_gc"
 CUSTOM_OP = "idle_custom_op"  # the own code of an operator that is not torch's
+SEARCH = "idle_search"  # a library times its algorithms before it runs one
 COMMUNICATION = "idle_communication"  # the host waits in a collective
 OTHER_PYTHON = "idle_python"
 #: Or what the device did itself.
@@ -24,8 +25,8 @@ UNLINKED = "idle_unlinked"  # the launch of what comes next was not recorded
 
 IDLE = (
     *(LAUNCH_BOUND, SYNC, DATA_LOADING, GUARDS, CALL_OVERHEAD, GRAPH_BREAK, COMPILE),
-    *(COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, CUSTOM_OP, COMMUNICATION, OTHER_PYTHON),
-    *(DEVICE, IN_GRAPH, UNLINKED),
+    *(COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, CUSTOM_OP, SEARCH, COMMUNICATION),
+    *(OTHER_PYTHON, DEVICE, IN_GRAPH, UNLINKED),
 )
 
 #: Categories of a host's time (on a CPU) that are no kernel categories.

@@ -5,7 +5,8 @@ reason in words, where a compile ended inside one of its blocks, where a block h
 regions were called unusually often per step, or its steps took far longer or shorter than the other
 blocks of that stance), or where it comes from the time when blocks were still growing and longer
 ones hold nearly all steps. Pairs that were replayed after the script's end are left out where the
-script's own pairs took another time: its steps are more than those calls.
+script's own pairs took another time: its steps are more than those calls; and where the script's
+steps never stop compiling or recording: a replayed call repeats one call's inputs, and needs none.
 
 A pair counts by its length: its weight is the harmonic mean of the steps of both blocks. The
 variance of the ratio's logarithm is the sum of those of both blocks, and the variance of a mean
@@ -32,6 +33,8 @@ ENOUGH_FULL_SIZE = 6
 FULL_SIZE, NEEDED = 0.5, 0.3
 #: The script's own pairs from which on they are not given up for replayed ones.
 ENOUGH_OWN = 3
+#: Steps, the last ones before blocks: where half of them compile, the script does not settle.
+WATCHED, _BEFORE_BLOCKS = 10, ("cold", "warmup")
 #: Replayed calls take the time of the script's steps if they lie among its blocks, or so near.
 SAME_TIME = 0.05
 #: A block is another kind of work if it is this many scaled MADs away *and* off by this ratio.
@@ -114,21 +117,38 @@ class Pair(msgspec.Struct):
 def block_pairs(tables: Tables) -> pl.DataFrame:
     """Table ``block_pairs`` of every process and anchor, whose steps are different ones."""
     processes: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    restless = _restless(tables)
     for block in tables["blocks"].iter_rows(named=True):
         processes[block["pass"], block["rank"], block["pid"]].append(block)
     return from_rows(
         "block_pairs",
         [
             pair.row()
-            for blocks in processes.values()
-            for pairs in paired(blocks, EAGER_COMPILED).values()
+            for process, blocks in processes.items()
+            for pairs in paired(blocks, EAGER_COMPILED, process in restless).values()
             for pair in pairs
         ],
     )
 
 
-def paired(blocks: Iterable[Row], stances: Stances) -> dict[int | None, list[Pair]]:
-    """Anchor → pairs of the two stances' blocks of one process, each judged."""
+def _restless(tables: Tables) -> set[tuple[Any, ...]]:
+    """Processes whose steps, as long as they were watched, did not stop compiling."""
+    process = ("pass", "rank", "pid")
+    found = set(tables["runs"].filter(pl.col("never_quiet")).select(process).iter_rows())
+    steps = tables["steps"].filter(pl.col("phase").is_in(_BEFORE_BLOCKS)).sort("step")
+    last = steps.group_by(process, maintain_order=True).tail(WATCHED)
+    counts = last.group_by(process).agg(pl.len(), busy=(pl.col("compiles_inside") > 0).sum())
+    busy = counts.filter(pl.col("len") == WATCHED, 2 * pl.col("busy") >= WATCHED)
+    return found | set(busy.select(process).iter_rows())
+
+
+def paired(
+    blocks: Iterable[Row], stances: Stances, never_quiet: bool = False
+) -> dict[int | None, list[Pair]]:
+    """Anchor → pairs of the two stances' blocks of one process, each judged.
+
+    ``never_quiet``: compiles went on as long as the plan waited for their end.
+    """
     # Anchor → pair index → stance → block.
     anchors: dict[int | None, dict[int, dict[str, Row]]] = defaultdict(lambda: defaultdict(dict))
     for block in blocks:
@@ -143,7 +163,7 @@ def paired(blocks: Iterable[Row], stances: Stances) -> dict[int | None, list[Pai
         for anchor, sides in anchors.items()
     }
     for pairs in found.values():
-        _judge(pairs)
+        _judge(pairs, never_quiet)
     return found
 
 
@@ -154,7 +174,7 @@ def per_step_ms(block: Row) -> float | None:
     return float(block["duration_ms"]) / int(block["steps"])
 
 
-def _judge(pairs: list[Pair]) -> None:
+def _judge(pairs: list[Pair], never_quiet: bool) -> None:
     """Write into each pair why it is left out, if it is, or how much it weighs."""
     for pair in pairs:
         if pair.base_ms is None or pair.other_ms is None:
@@ -162,6 +182,8 @@ def _judge(pairs: list[Pair]) -> None:
         elif pair.base["clock"] != pair.other["clock"]:
             pair.left_out = "the two blocks were timed by different clocks"
     readable = [pair for pair in pairs if pair.left_out is None]
+    if never_quiet:
+        readable = _own_where_none_is_quiet(readable)
     quiet = [pair for pair in readable if pair.compiles == 0]
     # A script that never goes quiet has a compile in every pair: then that is its steady state.
     if quiet:
@@ -184,6 +206,18 @@ def _judge(pairs: list[Pair]) -> None:
     most = FULL_SIZE * max((pair.length for pair in used), default=0.0)
     for pair in used:
         pair.weight = min(pair.length, most)
+
+
+def _own_where_none_is_quiet(pairs: list[Pair]) -> list[Pair]:
+    """The script's own pairs, where compiling goes on in all but a few of them."""
+    own = [pair for pair in pairs if not pair.replayed]
+    quiet = sum(not pair.compiles for pair in own)
+    if quiet >= ENOUGH_OWN or 2 * quiet > len(own):
+        return pairs
+    for pair in pairs:
+        if pair.replayed:
+            pair.left_out = "a replayed call compiles and records nothing, the script's steps do"
+    return own
 
 
 def _own_or_replayed(pairs: list[Pair]) -> list[Pair]:

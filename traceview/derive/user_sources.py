@@ -39,6 +39,8 @@ _MODULES = ("autograd", "functional", "func", "functorch")
 _ARGUMENTS = {"mode": "None", "backend": "inductor", "dynamic": "None", "fullgraph": "False"}
 #: Settings that are made by a call: ``set_…``, ``use_…``, or a context of that name.
 _CALLED = frozenset({"autograd.detect_anomaly", "deterministic_algorithms"})
+#: A setting of a common name: where its owner is named as well, or where such a call has it.
+_BENCHMARK, _BENCHMARK_CALLS = "cudnn.benchmark", ("flags", "set_flags", "Trainer")
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 
 
@@ -118,7 +120,10 @@ def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     """Table ``setting_sites``; ``read_source`` gives a file's text, None where there is no copy."""
     is_mode = pl.col("name") == "dispatch_modes"
     settings = tables["environment"].filter(
-        (pl.col("section") == "env") | pl.col("section").str.ends_with("_config") | is_mode
+        (pl.col("section") == "env")
+        | pl.col("section").str.ends_with("_config")
+        | is_mode
+        | (pl.col("name") == _BENCHMARK)
     )
     rows: list[dict[str, Any]] = []
     for (name_of_pass,), known in settings.group_by("pass", maintain_order=True):
@@ -154,11 +159,14 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
                 if isinstance(target, ast.Attribute):
                     owner = _name(target.value)
                     texts += [target.attr] if "_" in target.attr or "config" in owner else []
+                    texts += [_BENCHMARK] if f"{owner}.{target.attr}" == _BENCHMARK else []
         elif isinstance(node, ast.keyword) and node.arg and "_" in node.arg:
             texts = [node.arg]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value:
             texts = [node.value]
         elif isinstance(node, ast.Call):
+            if _name(node.func) in _BENCHMARK_CALLS:
+                texts = [_BENCHMARK for each in node.keywords if each.arg == "benchmark"]
             text = _name(node.func).removeprefix("set_").removeprefix("use_")
             called = (name for name in _CALLED if name.rpartition(".")[2] == text)
             yield from (

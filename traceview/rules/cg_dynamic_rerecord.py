@@ -11,8 +11,9 @@ size runs once to warm up, is recorded at its next call, and keeps its cudagraph
 The sizes that torch recorded cudagraphs for (TORCH_LOGS=cudagraphs), more of them than the eight at
 which torch itself warns. The cost is how much longer the timed blocks with recordings in them took
 than the same number of steady steps; without such blocks, the time of the recordings alone. Where
-at least every other compiled step meets a new size, nothing is steady: then the cost is how much
-longer a step takes than in eager.
+most compiled steps meet a new size, nothing is steady: then the cost is how much longer a step
+takes than its call replayed on the same inputs, which records nothing; without replays, than in
+eager.
 
 A warning where there are many sizes and recording them takes a part of the steps that were timed.
 Otherwise information: a few dozen sizes that all come early may be intended.
@@ -38,6 +39,7 @@ their kernels may still be recorded: look at the log again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from traceview.rules import _recompiles
 from traceview.rules.kit import (
@@ -51,6 +53,8 @@ from traceview.rules.kit import (
     Snippet,
     Tables,
     about,
+    compile_call,
+    first,
     first_rank,
     from_row,
     milliseconds,
@@ -63,14 +67,18 @@ from traceview.torchtext.cudagraphs import run_id, tree_sizes
 from traceview.words import names
 
 CODE = "TV513"
-NEEDS = frozenset({"compiles", "cudagraph_events"})
+NEEDS = frozenset({"cudagraph_events"})
 SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 #: torch warns above eight (cudagraph_dynamic_shape_warn_limit).
 LEAST_SIZES = 9
-#: Where this part of the compiled steps meets a new size, there is no steady step.
+#: Where this part of the compiled steps meets a new size, there is no steady step. Each recording
+#: stands for two steps: the size's first call warms up.
 MOST_NEW = 0.50
+_CALLS_OF_SIZE = 2
+#: Replayed blocks from which on they show what a step takes that records nothing.
+_ENOUGH_BLOCKS = 3
 #: Servers record this many sizes on purpose, before the first request.
 _INTENDED = 32
 #: ``x.size()[0]``, ``x.stride()[0]`` and ``x.storage_offset()``.
@@ -89,10 +97,12 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
     for compile_id, trees in _sizes(tables).items():
         if len(trees) < least_sizes:
             continue
+        recorded = _recorded(tables, compile_id, len(trees))
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
         owners = Owners(tables)
         place = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
-        cost, level = _cost(tables, len(trees), spans)
+        place = place or compile_call(first(tables, "regions", is_anchor=True))
+        cost, level = _cost(tables, recorded, spans)
         confidence: Confidence = "heuristic" if cost.seconds is None else "measured"
         if cost.ms_per_step is not None:
             confidence = "derived"
@@ -120,7 +130,7 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
             code=CODE,
             rule="cg-dynamic-rerecord",
             severity=level,
-            title=f"{len(trees)} cudagraphs{name}: one for each {each}",
+            title=f"{recorded} cudagraphs{name}: one for each {each}",
             explanation=(
                 f"A cudagraph replays one {'value' if numbers else 'size'} only: each new one "
                 "runs once to warm up, is recorded at its next call, and keeps its cudagraph."
@@ -162,28 +172,44 @@ def _sizes(tables: Tables) -> dict[str, list[Row]]:
     return most
 
 
+def _recorded(tables: Tables, compile_id: str, sizes: int) -> int:
+    """Sizes of a compile: the log of trees ends where blocks begin, that of recordings goes on."""
+    all_of_it = logged = 0
+    for row in first_rank(rows(tables, "cudagraph_events")):
+        if row["event"] == "record" and run_id(row["reason"] or "") == compile_id:
+            all_of_it += 1
+        elif row["event"] == "tree":
+            logged = all_of_it
+    return max(sizes, all_of_it // max(1, round(logged / sizes)))
+
+
 def _cost(tables: Tables, sizes: int, spans: list[Row]) -> tuple[Cost, Severity]:
-    blocks = [
+    timed = [
         row
         for row in first_rank(rows(tables, "blocks", stance="compiled"))
         if row["duration_ms"] is not None and row["steps"]
     ]
+    blocks = [row for row in timed if not row["replayed"]]
+    replays = [row["duration_ms"] / row["steps"] for row in timed if row["replayed"]]
     steps = sum(row["steps"] for row in blocks)
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
-    slower = compiled - eager if eager is not None and compiled is not None else 0.0
-    if steps and sizes >= MOST_NEW * steps and slower > 0:
-        text = "how much longer a step takes than in eager: most steps meet a new size"
-        return Cost(slower, None, text), severity(tables, slower)
-
-    # Seconds that the sizes cost so far, and what that figure is.
-    total, text = None, "not measured"
     dirty = [row for row in blocks if row["compiles_inside"]]
     first_step = min((row["first_step"] or 0 for row in dirty), default=0)
     others = first_rank(rows(tables, "compile_intervals"))
     only = all(row["trigger"] == _RECORDING for row in others if (row["step"] or 0) >= first_step)
+    inside = sum(row["compiles_inside"] for row in dirty) if only else 0
+    if steps and compiled and max(sizes, _CALLS_OF_SIZE * inside) >= MOST_NEW * steps:
+        slower, text = compiled - (eager or compiled), "in eager"
+        if len(replays) >= _ENOUGH_BLOCKS:
+            slower, text = compiled - median(replays), "the same call replayed, without recording"
+        if slower > 0:
+            text = f"how much longer a step takes than {text}: most steps meet a new size"
+            return Cost(slower, None, text), severity(tables, slower)
+
+    # Seconds that the sizes cost so far, and what that figure is.
+    total, text = None, "not measured"
     if dirty and compiled and only:
         longer = sum(max(0.0, row["duration_ms"] - row["steps"] * compiled) for row in dirty)
-        inside = sum(row["compiles_inside"] for row in dirty)
         total = longer / 1e3
         text = (
             f"how much longer timed blocks with {inside} recordings in them took, "

@@ -9,7 +9,9 @@ input would be lost. torch skips the recording: every launch is made separately,
 mode.
 
 ## Evidence
-torch's message "skipping cudagraphs due to mutated inputs" with the line that writes.
+torch's message "skipping cudagraphs due to mutated inputs" with the line that writes. The cost is
+the time in which the GPU waits for launches: information where that is little, as then the kernels
+are what takes the time.
 
 ## What to do
 Return the new state instead of writing it in place, or make it a buffer of the module: parameters
@@ -37,6 +39,7 @@ from traceview.rules.kit import (
     from_row,
     plural,
     rows,
+    severity,
     short,
     shorten,
 )
@@ -44,7 +47,7 @@ from traceview.torchtext.cudagraphs import instances, skip_cause
 
 CODE = "TV510"
 NEEDS = frozenset({"compiles", "cudagraph_events"})
-SEVERITIES = ("warning",)
+SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 
@@ -74,7 +77,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             rule="cg-skip-mutation",
-            severity="warning",
+            severity=severity(tables, idle),
             title=f"No cudagraph: the code writes into {inputs} at {name}",
             explanation=(
                 "A cudagraph replays on its own copies of the inputs, so torch records none where "

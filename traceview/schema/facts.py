@@ -105,7 +105,7 @@ OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outs
 )
 
 HOST_STALLS = table("host_stalls", "what holds the host in compiled steps, apart from launching: one line of one kind, most expensive first",
-    Column("kind", pl.String, "collection (Python's garbage collector), memory (taken from the driver or given back to it), custom_op (own code of an operator that is not torch's)"),
+    Column("kind", pl.String, "collection (Python's garbage collector), memory (taken from the driver or given back to it), custom_op (own code of an operator that is not torch's), search (an operator whose library times its algorithms before it runs one)"),
     Column("what", pl.String, "garbage collection; cudaMalloc, cudaFree, …; the operator's name"),
     Column("file", pl.String, "user's own file; of custom_op, the line of its code with most time, else the line that calls it; null: not known"),
     _LINE,

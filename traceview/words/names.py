@@ -62,6 +62,7 @@ CATEGORIES = {
     "idle_copy_wait": "waiting for a copy",
     "idle_gc": "garbage collection",
     "idle_custom_op": "custom operator",
+    "idle_search": "library search for algorithms",
     "idle_communication": "waiting for other ranks",
     "idle_python": "other Python",
     "idle_device": "gaps between queued kernels",

@@ -53,6 +53,22 @@ def test_a_custom_operators_own_code_is_no_launching_where_it_is_long(lasts, cau
     assert ("idle_custom_op" in found) is (cause == "idle_custom_op")
 
 
+@pytest.mark.parametrize(
+    ("name", "waits", "found"),
+    [
+        ("aten::cudnn_convolution", 3, True),
+        ("aten::convolution_backward", 2, True),
+        ("aten::cudnn_convolution", 1, False),
+        ("aten::index", 3, False),
+    ],
+)
+def test_a_convolution_that_waits_again_and_again_searches_for_its_algorithm(name, waits, found):
+    calls = [call("cudaEventSynchronize", 200 + 50 * number, 20, "sync") for number in range(waits)]
+    rows = gap(op(name, 160, 500), calls=calls)
+    assert rows.get("idle_search", 0) == (500 if found else 0)
+    assert rows.get("idle_sync", 0) == (0 if found else 20 * waits)
+
+
 def test_the_collectors_own_work_is_nobodys_time():
     tables = window(
         [mark("traceview own", 200, 400)], (), [kernel(0, 100, 0), kernel(900, 100, 890)]

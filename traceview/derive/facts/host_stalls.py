@@ -1,9 +1,9 @@
 """Tables ``host_stalls`` and ``busy_threads``: what holds the host in compiled steps.
 
-Garbage collections, memory that is taken from the driver or given back to it, and the own code of
-operators that are not torch's: what lies between an operator's start and the operators and calls
-inside it. On a GPU, only as far as the device waits for it. And the script's other Python threads,
-with who waits for Python's lock.
+Garbage collections, memory that is taken from the driver or given back to it, searches for the
+fastest algorithm of a library, and the own code of operators that are not torch's: what lies
+between an operator's start and the operators and calls inside it. On a GPU, only as far as the
+device waits for it. And the script's other Python threads, with who waits for Python's lock.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _KINDS = {
     causes.HOST_GC: "collection",
     causes.ALLOCATOR: "memory",
     causes.CUSTOM_OP: "custom_op",
+    causes.SEARCH: "search",
     USER_KERNEL: "custom_op",
 }
 _COLLECTION = "garbage collection"

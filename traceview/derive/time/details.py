@@ -79,6 +79,7 @@ def _stretches(
     plain |= pl.col("name").str.starts_with(marks.REGION)
     elsewhere = pl.col("row").is_null()
     held = pl.col("cause").is_in(_CALLS)
+    searching = pl.col("cause") == causes.SEARCH
     cases: tuple[tuple[pl.Expr, pl.Expr | str], ...] = (
         (pl.col("arriving"), "launch latency"),
         (elsewhere, "device"),
@@ -91,7 +92,7 @@ def _stretches(
     seen = pl.when(plain & pl.col("file_python").is_not_null() & ~marked)
     place = (
         seen.then(f"{key}_python")
-        .otherwise(pl.coalesce(key, f"{key}_mark", pl.when(held).then(f"{key}_graph")))
+        .otherwise(pl.coalesce(key, f"{key}_mark", pl.when(held | searching).then(f"{key}_graph")))
         .alias(key)
         for key in _PLACE
     )
@@ -105,6 +106,8 @@ def _stretches(
         counted=~elsewhere & ~pl.col("arriving"),
         event=pl.when(plain & pl.col("call_name").is_null())
         .then("run")
+        .when(searching)
+        .then("op")
         .otherwise(pl.coalesce("call", "op")),
     )
     first = pl.struct(*_KEY, "event", "counted").is_first_distinct().cast(pl.Int32)

@@ -42,6 +42,10 @@ _WHOLE = (
     (marks.starting(marks.DATA_LOADER), causes.DATA_LOADING, causes.HOST_DATA_LOADING),
 )
 _OPTIMIZER = marks.starting(marks.OPTIMIZER)
+#: cuDNN times an algorithm between two events and waits for the second one; a convolution whose
+#: algorithm is known waits for nothing (aten/src/ATen/native/cudnn/Conv_v8.cpp, ``try_plans`` and
+#: cudnn_frontend's ``time_sorted_plan``).
+_SEARCHING, _TIMING, _TIMED_LEAST = "convolution", "EventSynchronize", 2
 #: Calls that return when the device has done all of its work, apart from those that say so.
 _HOLDING = ("cudaFree", "cudaFreeHost", "cudaHostAlloc", "cudaMemcpy", "cuMemFree")
 _PYTHON = pl.col("call").is_null() & (pl.col("op").is_null() | (pl.col("category") == "mark"))
@@ -180,6 +184,7 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
     lasts = length.sum().over("stretch")
     cases: tuple[tuple[Any, str], ...] = (
         *_whole(line, window, for_host=False),
+        (inside(line, _searches(window)), causes.SEARCH),
         (sync, causes.SYNC),
         (pl.col("call_kind") == "alloc", causes.ALLOCATOR),
         (copied.contains("Pageable -> Device"), causes.COPY_WAIT),
@@ -199,6 +204,18 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
     return line.with_columns(
         cause=first_case(cases).fill_null(causes.LAUNCH_BOUND), waits=held.fill_null(False)
     ).drop("stretch")
+
+
+def _searches(window: Window) -> pl.DataFrame:
+    """``tid``, ``start`` and ``end`` of convolutions whose algorithms are timed before one runs."""
+    calls = window.launches.filter(pl.col("name").str.contains(_TIMING)).sort("start_ns")
+    named = pl.col("name").str.contains(_SEARCHING) & pl.col("kernel_file").is_null()
+    found = host.spans_of(window.ops.filter(named, kind="cpu_op")).sort("start")
+    timed = calls.select("tid", at="start_ns").join_asof(
+        found, left_on="at", right_on="start", by="tid", check_sortedness=False
+    )
+    times = timed.filter(pl.col("at") < pl.col("end")).group_by("tid", "start", "end").len()
+    return times.filter(pl.col("len") >= _TIMED_LEAST).drop("len")
 
 
 def host_causes(line: pl.DataFrame, window: Window, *, graphs_hold_kernels: bool) -> pl.DataFrame:
