@@ -600,7 +600,6 @@ def test_a_rate_as_the_job_goes_on_is_information(make, read_in_loop, shown_whol
     assert finding.severity == severity
 
 
-<<<<<<< HEAD
 def test_a_rule_whose_predictions_were_off_does_not_call_them_measured(make, monkeypatch):
     tables = make(graph_breaks=[BREAK], step_counts=counts(gap_ms=0.2))
     (finding,) = found("gb-item", tables)
@@ -616,7 +615,8 @@ def test_a_rule_whose_predictions_were_off_does_not_call_them_measured(make, mon
 def test_every_score_is_of_a_rule_and_says_what_it_rests_on():
     assert scores.OFF.keys() <= RULES.keys()
     assert all(re.search(r"\d+ % of \d+ trials", text) for text in scores.OFF.values())
-=======
+
+
 @pytest.mark.parametrize(("idle", "severity"), [(0.5, "warning"), (0.0002, "info")])
 def test_a_skipped_cudagraph_is_worth_what_the_gpu_waits_for_launches(make, idle, severity):
     event = {"event": "skip", "reason": "skipping cudagraphs due to mutated inputs (2 instances)"}
@@ -629,4 +629,3 @@ def test_a_skipped_cudagraph_is_worth_what_the_gpu_waits_for_launches(make, idle
     )
     (finding,) = found("cg-skip-mutation", tables)
     assert (finding.severity, finding.cost.ms_per_step) == (severity, idle)
->>>>>>> work-gpuwhy
