@@ -25,13 +25,10 @@ from typing import Literal
 
 from .pairs import FEWEST, Pair, interval, longest_worthwhile
 
-QUIET_STEPS_LIMIT = 64
-QUIET_SECONDS_LIMIT = 60.0
+QUIET_STEPS_LIMIT, QUIET_SECONDS_LIMIT = 64, 60.0
 QUIET_STEPS_LEAST = 10  # a slow first compile alone is no reason to give up
 BUSY_STEPS = 24  # where half of them compile or record, this is what the script's steps do
-FIXED_QUIET_STEPS = 20
-FIXED_BLOCK_STEPS = 10
-FIXED_WINDOW_STEPS = 20
+FIXED_QUIET_STEPS, FIXED_BLOCK_STEPS, FIXED_WINDOW_STEPS = 20, 10, 20
 BUDGET_MS = 20_000.0
 LEAST_PAIRS = 5
 DEFAULT_BLOCKS = 12  # where no interval decides: several ranks, one stance alone
