@@ -9,7 +9,6 @@ from threading import get_ident
 from typing import Any
 
 from .driver import Driver, Parts
-from .environment import refused_modes
 from .gate import Opened
 from .state import FOREVER, Gate, Region
 from .taken import Taker
@@ -153,8 +152,7 @@ class Calls:
             for entry in stack:
                 self._parts.sources.keep(entry["file"])
             keys = {"region_id": region.region_id, "host_ms": row[3], "stack": stack}
-            modes = ", ".join(refused_modes()) or None
-            recorder.write("first_call", **keys, dispatch_modes=modes, step=driver.step)
+            recorder.write("first_call", **keys, step=driver.step)
         if region.calls <= MAX_ROWS or row[4]:
             stance, phase = self._parts.stances.name, driver.phase
             recorder.row("calls", row, region_id=region.region_id, phase=phase, stance=stance)

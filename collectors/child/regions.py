@@ -286,8 +286,6 @@ def target_of(model: Any, module_type: type) -> dict[str, Any]:
     if isinstance(model, type):
         calls = "forward" if issubclass(model, module_type) else "__call__"
         kind, code_of = "class", getattr(model, calls, None)
-    elif _in_torchscript(model):
-        kind, named, code_of = "torchscript", getattr(model, "__name__", None) or type(model), None
     elif isinstance(model, module_type):
         kind, named, code_of = "module", type(model), getattr(type(model), "forward", None)
     elif isinstance(model, MethodType):
@@ -305,12 +303,6 @@ def target_of(model: Any, module_type: type) -> dict[str, Any]:
         "target_line": getattr(code, "co_firstlineno", None),
         "target_last_line": _last_line(code) if isinstance(code, CodeType) else None,
     }
-
-
-def _in_torchscript(model: object) -> bool:
-    """Whether torch.jit.script or torch.jit.trace made it."""
-    jit = sys.modules.get("torch.jit")
-    return jit is not None and isinstance(model, (jit.ScriptModule, jit.ScriptFunction))
 
 
 def _last_line(code: CodeType) -> int:

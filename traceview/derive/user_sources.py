@@ -128,9 +128,7 @@ def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for (name_of_pass,), known in settings.group_by("pass", maintain_order=True):
         names = set(known.filter(~is_mode)["name"])
-        regions = tables["regions"].filter(pl.col("pass") == name_of_pass)
-        texts = (*known.filter(is_mode)["value"], *regions["first_call_modes"].drop_nulls())
-        modes = {each for text in texts for each in text.split(", ")}
+        modes = {each for text in known.filter(is_mode)["value"] for each in text.split(", ")}
         sources = tables["sources"].filter(pl.col("pass") == name_of_pass)
         for file in sources["file"].unique(maintain_order=True):
             tree = syntax_tree(read_source(file) or "")

@@ -4,8 +4,7 @@ A `torch.compile` call without effect: (a) the compiled module is used only thro
 than the one that was compiled, (b) what torch.compile returned is never called, or a module that
 was compiled in place is called by its `forward` alone, (c) compiling is switched off, (d) it is
 called, and all of its code lies in files that Dynamo does not compile, or a TorchDispatchMode such
-as FlopCounterMode is active around the calls or around the first of them, or it is a TorchScript
-module or function, (e) it is called a few times and then never again,
+as FlopCounterMode is active around the calls, (e) it is called a few times and then never again,
 and the script goes on for long.
 
 ## Why it costs
@@ -19,17 +18,15 @@ code ran in the profiled steps all the same: its turn may come later in the job.
 compiled in place counts wherever its `forward` ran in them. One that died counts unless its line
 compiled the same function again and that one is called. For (d): calls were counted, compiling was
 watched, and nothing was compiled in the whole run, or in no call of a torch.nn module that was
-compiled in place; a dispatch mode that was active when the steps began, or at the first call, is
-the reason, or that torch.jit made it. For (e): no step could be timed, and all in eager the script
-went on for more than half of its time after the
+compiled in place; a dispatch mode that was active when the steps began is the reason. For (e): no
+step could be timed, and all in eager the script went on for more than half of its time after the
 last call of anything that it compiled.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile returns, or use
 `module.compile()`, which works in place; then call the module, not its `forward`. (c) Switch it on
 again. (d) Compile through `torch.compile(module)`, which starts in the module's own call; enter the
-mode for one step only, and not for the first; compile the module that TorchScript was made of.
-(e) Compile what replaces it.
+mode for one step only. (e) Compile what replaces it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -80,10 +77,6 @@ _IN_TORCH = (
     "module.compile() makes Dynamo start in torch's own code that calls forward, and Dynamo skips "
     "that code. The forward of this class and of everything in it is torch's own code too, so "
     "Dynamo never starts."
-)
-_SCRIPTED = (
-    "Dynamo can't look into what torch.jit.trace or torch.jit.script made: it is called as it is, "
-    "and runs in TorchScript's own interpreter."
 )
 _SKIPPED = (
     "Dynamo skips torch's own code, other files on its skip list, and functions that it cannot "
@@ -176,19 +169,8 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
         inside = [row["compiles_inside"] for row in calls if row["region_id"] in alike]
         empty = bool(inside) and not any(inside)
     mode = first(tables, "environment", name="dispatch_modes")
-    if empty and (mode or region["first_call_modes"]):
-        yield _under_mode(tables, region, mode["value"] if mode else None)
-    elif empty and region["kind"] == "torchscript":
-        yield _finding(
-            title=f"{name} is called {often}, and nothing of it is compiled: it is TorchScript",
-            explanation=_SCRIPTED,
-            location=compile_call(region),
-            evidence=(
-                Evidence(f"made by torch.jit, called {often}", "regions"),
-                Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
-            ),
-            what_to_do="Compile the original module or function, without torch.jit.",
-        )
+    if empty and mode:
+        yield _under_mode(tables, region, mode["value"])
     elif empty:
         yield _finding(
             title=f"{name} is called {often}, and nothing of it is compiled",
@@ -224,37 +206,28 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
         )
 
 
-def _under_mode(tables: Tables, region: Row, always: str | None) -> Finding:
-    """Dispatch modes, outermost first, are active around all calls (``always``) or the first."""
-    modes = always or region["first_call_modes"]
+def _under_mode(tables: Tables, region: Row, modes: str) -> Finding:
+    """Dispatch modes, the outermost first, are active around its calls."""
     mode, made = modes.rpartition(", ")[2], compile_call(region)
     place = setting_line(tables, mode)
     at = f" ({short(place)})" if place else ""
     called = f"{region['name']} is called {times(region['calls'])}"
-    active, when, table = f"{mode} is active{at}", "when the steps began", "environment"
-    why = "so each call runs in eager."
-    do = f"Enter {mode} for one step only, and run the other steps outside of its `with`."
-    if not always:
-        active, when, table = (
-            f"{mode} was active at the first call{at}",
-            "at the first call",
-            "regions",
-        )
-        why = "and it does not look again at a function that it has skipped."
-        do = f"Call it once without {mode} before, or enter it around the original function only."
     return _finding(
-        title=f"{called}, and nothing of it is compiled: {active}",
+        title=f"{called}, and nothing of it is compiled: {mode} is active{at}",
         explanation=(
             "Dynamo compiles nothing while a TorchDispatchMode of the script's is active: such a "
-            f"mode handles every operator in Python, {why}"
+            "mode handles every operator in Python, so each call runs in eager."
         ),
         location=place or made,
         also_at=(made,) if place and made else (),
         evidence=(
-            Evidence(f"active dispatch modes {when}: {modes}", table),
+            Evidence(f"active dispatch modes when the steps began: {modes}", "environment"),
             Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
         ),
-        what_to_do=f"{do} Operators of one step are the same in the next.",
+        what_to_do=(
+            f"Enter {mode} for one step only, and run the other steps outside of its `with`. "
+            "Operators of one step are the same in the next."
+        ),
     )
 
 

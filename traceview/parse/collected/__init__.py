@@ -159,7 +159,6 @@ def _regions(owners: Owners) -> Iterator[Row]:
                 "kind": region.get("kind"),
                 "first_call_ms": call.get("host_ms") if call else None,
                 "first_call_stack": call.get("stack") if call else None,
-                "first_call_modes": call.get("dispatch_modes") if call else None,
                 **head,
             }
 
