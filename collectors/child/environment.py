@@ -97,7 +97,7 @@ def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str,
     yield "torch", "grad_enabled_steps", _text(torch.is_grad_enabled()), None, False
     yield "torch", "autograd.detect_anomaly", _text(torch.is_anomaly_enabled()), None, False
     yield "torch", "autograd.profiler", _text(torch.autograd._profiler_enabled()), None, False
-    if modes := ", ".join(_refused_modes()):
+    if modes := ", ".join(refused_modes()):
         yield "torch", "dispatch_modes", _text(modes), None, False
     if (world := world_size()) is not None:
         yield "torch", "world_size", _text(world), None, False
@@ -112,7 +112,7 @@ def compiling_disabled() -> str | None:
     return "config" if getattr(config, "disable", False) else None
 
 
-def _refused_modes() -> list[str]:
+def refused_modes() -> list[str]:
     """Classes of the active dispatch modes that Dynamo compiles nothing under, outermost first.
 
     As ``any_torch_dispatch_mode_on_stack`` in torch/utils/_python_dispatch.py (2.10) has it; older

@@ -9,8 +9,11 @@ from threading import get_ident
 from typing import Any
 
 from .driver import Driver, Parts
+from .environment import refused_modes
 from .gate import Opened
-from .state import FOREVER, Gate, Region
+from .regions import torchscript_of
+from .stances import CodeUsed
+from .state import FOREVER, Gate, Region, Served
 from .taken import Taker
 
 UNCOMPILED_STEPS = 100
@@ -18,6 +21,7 @@ UNCOMPILED_SECONDS = 30.0
 MAX_ROWS = 5000  # calls of one region that are written as rows
 MOST_SIZES = 64  # combinations of one region that are counted apart; later ones are one
 OTHER_SIZES = "others"
+_SKIPPED = object()  # mark of a call between a switch of the stance and the timed steps after it
 _WITHIN = 32  # items of a list, tuple or dict that are looked at
 
 
@@ -32,6 +36,8 @@ class Calls:
         self._stacks: dict[int, list[dict[str, Any]]] = {}
         self._uncompiled = 0
         self._began = 0.0
+        self._code_used: CodeUsed | None = None
+        self._serving: Served | None = None
 
     def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         region = gate.region
@@ -45,11 +51,12 @@ class Calls:
             self._driver.leave_out(time.perf_counter_ns() - began)
         if self._driver.anchor.called(region):
             self._driver.restart()
-        is_anchor = self._driver.anchor.region is region
+        is_anchor, skipped = self._driver.anchor.region is region, False
         if is_anchor and region.remaining < 0:  # else it took over while steps are counted down
             self._driver.edge()
             if not self._driver.watching and not self._parts.timer.is_open:
                 note_sizes(region, (*args, *kwargs.values()), self._parts.torch.Tensor)
+                skipped = True
             if self._taker is not None and self._driver.anchor.over:
                 self._taker.let_go(self._control)
         elif self._control.is_settled(region):
@@ -57,12 +64,26 @@ class Calls:
         watching = self._driver.watching or not region.first_called
         if not is_anchor:
             region.grant(self._driver.left_of(region))
-        return self._open(region, outermost=True) if watching else None
+        if not watching:
+            looks = skipped and self._look_at_code(region)
+            return (0, 0, self._control.compiles, _SKIPPED) if looks else None
+        if not region.first_called:
+            of = torchscript_of(gate.original, self._parts.torch)
+            region.torchscript, region.torchscript_within = of
+        opened = self._open(region, outermost=True)
+        self._look_at_code(region)
+        return opened
 
     def after(
         self, region: Region, opened: Opened, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        self._close(region, opened, outermost=True, given=(*args, *kwargs.values()))
+        given = (*args, *kwargs.values())
+        if (serving := self._serving) is not None and self._code_used is not None:
+            self._serving, used = None, self._code_used.end()
+            self._count_served(serving, given, used or self._control.compiles > opened[2])
+        if opened[3] is _SKIPPED:
+            return
+        self._close(region, opened, outermost=True, given=given)
 
     def nested(self, region: Region) -> Opened:
         return self._open(region, outermost=False)
@@ -116,10 +137,38 @@ class Calls:
         if enough and not self._control.compiles:
             self._driver.give_up()
 
+    def _look_at_code(self, region: Region) -> bool:
+        """Until this call ends, watch whether compiled code runs in it, if that can be."""
+        control, stances = self._control, self._parts.stances
+        if control.threaded or self._parts.window.open or stances.name != "compiled":
+            return False
+        self._code_used = self._code_used or CodeUsed()
+        if self._code_used.begin():
+            key = stances.in_force, region.modes is not None
+            self._serving = region.served.setdefault(key, Served())
+        return self._serving is not None
+
+    def _count_served(self, serving: Served, given: tuple[Any, ...], compiled: bool) -> None:
+        serving.calls += 1
+        if not compiled:
+            serving.eager += 1
+            text = ", ".join(_sizes(given, self._parts.torch.Tensor))
+            if text not in serving.eager_sizes and len(serving.eager_sizes) < MOST_SIZES:
+                serving.eager_sizes.append(text)
+
+    def _note_modes(self, region: Region) -> None:
+        """Of a call of what is compiled: dispatch modes are kept that it is the first under."""
+        if region.modes is None and self._parts.stances.name == "compiled":
+            modes = ", ".join(refused_modes())
+            if modes:
+                region.modes = modes
+                region.modes_call = region.calls - 1
+
     def _open(self, region: Region, *, outermost: bool) -> Opened:
         if not region.first_called and region.region_id not in self._stacks:
             stack = self._parts.frames.stack(sys._getframe(2))
             self._stacks[region.region_id] = stack
+        self._note_modes(region)
         mark = None
         if outermost and self._parts.window.open:
             mark = self._parts.window.mark_call(region.region_id)

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -303,6 +303,34 @@ def target_of(model: Any, module_type: type) -> dict[str, Any]:
         "target_line": getattr(code, "co_firstlineno", None),
         "target_last_line": _last_line(code) if isinstance(code, CodeType) else None,
     }
+
+
+def torchscript_of(original: Any, torch: Any) -> tuple[str | None, bool]:
+    """Class of the TorchScript module or function that it is, or else of the first within it.
+
+    Within: a module below it, or what a function reads as a global or from around it. Dynamo can't
+    look into either: it leaves a call of such a one in eager.
+    """
+    kinds = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
+    owner = getattr(original, "__self__", original)
+    if isinstance(owner, kinds):
+        return type(owner).__name__, False
+    if isinstance(owner, torch.nn.Module):
+        near: Iterable[Any] = owner.modules()
+    else:
+        code = getattr(original, "__code__", None)
+        names = getattr(original, "__globals__", {})
+        around = (_content(cell) for cell in getattr(original, "__closure__", None) or ())
+        near = (*(names.get(name) for name in getattr(code, "co_names", ())), *around)
+    found = next((type(each).__name__ for each in near if isinstance(each, kinds)), None)
+    return found, found is not None
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
 
 
 def _last_line(code: CodeType) -> int:

@@ -128,6 +128,14 @@ class Session:
                 is_anchor=region.region_id == self._driver.anchor.region_id,
                 compile_calls=region.compile_calls,
                 input_sizes=list(region.sizes.items()),
+                torchscript=region.torchscript,
+                torchscript_within=region.torchscript_within,
+                dispatch_modes=region.modes,
+                dispatch_modes_call=region.modes_call,
+                served=[
+                    [stance, after, each.calls, each.eager, each.eager_sizes]
+                    for (stance, after), each in region.served.items()
+                ],
             )
 
     def _try(self, what: str, act: Callable[[], None]) -> None:

@@ -62,10 +62,15 @@ class Stances:
                 strict.__exit__(None, None, None)
             self._user = own
 
+    @property
+    def in_force(self) -> str:
+        """torch's own name of it, at this moment."""
+        module = sys.modules.get("torch._dynamo.eval_frame")
+        return getattr(getattr(module, "_stance", None), "stance", "default")
+
     def look(self) -> None:
         """Record the script's own stance where it is a new one."""
-        module = sys.modules.get("torch._dynamo.eval_frame")
-        own = getattr(getattr(module, "_stance", None), "stance", self._user)
+        own = self.in_force
         if self._forced is None and own != self._user:
             self._user = own
             self._recorder.write("stance", stance=own)
@@ -84,6 +89,38 @@ class Stances:
         if current is forced.stance:
             forced.__exit__(None, None, None)
         self.look()
+
+
+class CodeUsed:
+    """Whether compiled code ran in a call: Dynamo reports each frame whose guards it has checked.
+
+    Through the hook of torch 2.8 that guard collectives use; where the script uses it, it is left
+    alone. A frame that Dynamo compiles, or skips, is not reported.
+    """
+
+    def __init__(self) -> None:
+        module = sys.modules.get("torch._C._dynamo.eval_frame")
+        self._set_hook: Any = getattr(module, "set_guard_complete_hook", None)
+        self._hits = 0
+
+    def begin(self) -> bool:
+        """Watch from here on; false where that can't be."""
+        if self._set_hook is None:
+            return False
+        self._hits = 0
+        theirs = self._set_hook(self._checked)
+        if theirs is not None:
+            self._set_hook(theirs)
+        return theirs is None
+
+    def end(self) -> bool:
+        """Stop, and whether compiled code was found since."""
+        self._set_hook(None)
+        return self._hits > 0
+
+    def _checked(self, hit: bool) -> bool:
+        self._hits += hit
+        return hit
 
 
 def inside_compiled_frame() -> bool:

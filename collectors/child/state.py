@@ -16,6 +16,15 @@ LONGEST_CALL_S = 5.0
 
 
 @dataclass(eq=False, slots=True)
+class Served:
+    """Watched calls of a region, and those of them in which no compiled code ran."""
+
+    calls: int = 0
+    eager: int = 0
+    eager_sizes: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
 class Region:
     """One torch.compile call, as counted. ``left``: outermost calls until someone wants to know.
 
@@ -26,6 +35,9 @@ class Region:
     ``group`` is the first one that it made so: same arguments, same sizes of parameters.
 
     ``held``: wrappers that are alive. Holds no reference to the user's objects: it outlives them.
+    ``torchscript``: class of the TorchScript that it is, or that is ``within`` it. ``modes``: what
+    dispatch modes a call was made under first, and which call. ``served`` by stance, and by
+    whether that was before.
     """
 
     region_id: int
@@ -42,6 +54,11 @@ class Region:
     made_after: tuple[Region, int] | None = None
     methods_used: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
+    torchscript: str | None = None
+    torchscript_within: bool = False
+    modes: str | None = None
+    modes_call: int | None = None
+    served: dict[tuple[str, bool], Served] = field(default_factory=dict)
 
     @property
     def passes_left(self) -> int:

@@ -343,6 +343,51 @@ def test_the_scripts_own_stance_is_kept_and_recorded(tmp_path):
     assert run.of("stance")[0]["stance"] == "eager_on_recompile"
 
 
+def test_calls_without_compiled_code_are_counted_by_the_scripts_stance(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+        compiled = torch.compile(lambda x: x + 1, backend="eager")
+        for _ in range(3):
+            compiled(torch.ones(2))
+        torch.compiler.set_stance("eager_on_recompile")
+        for step in range(400):
+            compiled(torch.ones(3 if step % 4 else 2))
+        """,
+    )
+    run = run_child(script, steps=3, blocks=4, run_to_end=True)
+    served = {row[0]: row[1:] for row in run.of("region_end")[-1]["served"]}
+    assert served["default"][2] == 0, run.err
+    _, calls, eager, sizes = served["eager_on_recompile"]
+    assert 0 < eager <= calls
+    assert sizes == ["3"]
+
+
+def test_a_call_under_a_dispatch_mode_and_torchscript_are_recorded(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+        from torch.utils.flop_counter import FlopCounterMode
+        counted = torch.compile(lambda x: x + 1, backend="eager")
+        counted(torch.ones(2))
+        with FlopCounterMode(display=False):
+            counted(torch.ones(2))
+        counted(torch.ones(2))
+        traced = torch.jit.trace(torch.nn.Linear(2, 2), torch.ones(1, 2))
+        torch.compile(traced, backend="eager")(torch.ones(1, 2))
+        torch.compile(lambda x: traced(x), backend="eager")(torch.ones(1, 2))
+        """,
+    )
+    run = run_child(script, steps=3, blocks=1, run_to_end=True)
+    ends = {event["region_id"]: event for event in run.of("region_end")}
+    assert (ends[0]["dispatch_modes"], ends[0]["dispatch_modes_call"]) == ("FlopCounterMode", 1)
+    assert ["default", True, 2, 2] in [row[:4] for row in ends[0]["served"]], run.err
+    of = [(ends[n]["torchscript"], ends[n]["torchscript_within"]) for n in range(3)]
+    assert of == [(None, False), ("TopLevelTracedModule", False), ("TopLevelTracedModule", True)]
+
+
 def test_stderr_does_not_show_what_only_the_parent_asked_for(failing):
     run, log = failing
     assert "__graph_breaks" in run.err

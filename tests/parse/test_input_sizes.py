@@ -1,4 +1,4 @@
-"""Table ``input_sizes``: from the last totals of each region; a wrong value is left out or null."""
+"""Tables `input_sizes` and `served_calls`: of a region's last totals; wrong values are null."""
 
 import json
 
@@ -37,3 +37,16 @@ def test_damaged_counts_are_left_out(tmp_path):
 
 def test_an_older_recording_has_no_such_table(tmp_path):
     assert "input_sizes" not in tables_of(tmp_path, {"event": "region_end", "region_id": 0})
+
+
+def served(region, *rows):
+    return {"event": "region_end", "t": 2.0, "region_id": region, "served": list(rows)}
+
+
+def test_the_last_calls_without_compiled_code_count(tmp_path):
+    early, late = ["default", False, 3, 0, []], ["eager_on_recompile", False, 9, 4, ["8x3"]]
+    tables = tables_of(tmp_path, served(0, early), served(0, early, late, ["default"], 3))
+    assert tables["served_calls"].rows() == [
+        ("cold", 1, 7, 0, "default", False, 3, 0, []),
+        ("cold", 1, 7, 0, "eager_on_recompile", False, 9, 4, ["8x3"]),
+    ]

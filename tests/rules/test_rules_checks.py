@@ -197,6 +197,56 @@ def test_why_nothing_is_compiled(make, region, rows, words):
     assert finding.location.line == 20
 
 
+def served(stance="default", calls=20, eager=20, after=False):
+    return {"pid": 1, "region_id": 0, "user_stance": stance, "after_modes": after, "calls": calls,
+            "eager_calls": eager, "eager_sizes": ["8x3"]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("region", "calls", "words"),
+    [
+        ({"torchscript": "TopLevelTracedModule", "torchscript_within": False}, [],
+         "it is a TorchScript module"),
+        ({"torchscript": "ScriptFunction", "torchscript_within": True}, [],
+         "it calls a TorchScript function"),
+        ({"dispatch_modes": "FlopCounterMode", "dispatch_modes_call": 0}, [served(after=True)],
+         "its first call ran under FlopCounterMode"),
+        ({"dispatch_modes": "A, B", "dispatch_modes_call": 49}, [served(after=True)],
+         "its call 50 ran under B"),
+    ],
+)  # fmt: skip
+def test_what_keeps_dynamo_from_compiling_it(make, region, calls, words):
+    rows = {"compile_intervals": [], "compiles": [], "served_calls": calls}
+    tables = make(regions=[{**REGION, "pid": 1, **region}], runs=[{"pid": 1}], **rows)
+    (finding,) = found("cap-nothing-compiled", tables)
+    assert words in finding.title
+
+
+def test_a_call_under_a_mode_is_no_matter_where_compiled_code_runs_after_it(make):
+    region = {**REGION, "pid": 1, "dispatch_modes": "A", "dispatch_modes_call": 4}
+    calls = [served(after=True, eager=19)]
+    tables = make(regions=[region], runs=[{"pid": 1}], served_calls=calls)
+    assert found("cap-nothing-compiled", tables) == ()
+
+
+@pytest.mark.parametrize(
+    ("stance", "eager", "severities"),
+    [
+        ("eager_on_recompile", 15, ["warning"]),
+        ("eager_on_recompile", 2, ["info"]),
+        ("eager_on_recompile", 0, []),
+        ("eager_on_recompile", None, []),
+        ("eager_then_compile", 15, []),
+        ("default", 20, []),
+    ],
+)
+def test_calls_in_eager_under_a_stance_that_forbids_compiling(make, stance, eager, severities):
+    tables = make(regions=[REGION], served_calls=[served(stance, eager=eager)])
+    findings = found("rc-eager-on-recompile", tables)
+    assert [each.severity for each in findings] == severities
+    assert all(each.title.startswith(f"{eager} of 20 calls") for each in findings)
+
+
 def test_an_uncalled_region_beside_a_called_one_may_have_its_turn_later(make):
     tables = make(regions=[REGION, {**REGION, "region_id": 1, "calls": 0}], runs=[{"pid": 1}])
     assert found("cap-nothing-compiled", tables) == ()

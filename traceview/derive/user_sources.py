@@ -128,7 +128,9 @@ def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for (name_of_pass,), known in settings.group_by("pass", maintain_order=True):
         names = set(known.filter(~is_mode)["name"])
-        modes = {each for text in known.filter(is_mode)["value"] for each in text.split(", ")}
+        of_pass = tables["regions"].filter(pl.col("pass") == name_of_pass)
+        seen = (*known.filter(is_mode)["value"], *of_pass["dispatch_modes"].drop_nulls())
+        modes = {each for text in seen for each in text.split(", ")}
         sources = tables["sources"].filter(pl.col("pass") == name_of_pass)
         for file in sources["file"].unique(maintain_order=True):
             tree = syntax_tree(read_source(file) or "")
@@ -164,6 +166,8 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
             texts = [node.arg]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value:
             texts = [node.value]
+        elif isinstance(node, ast.Call) and (stance := _stance_set(node)) is not None:
+            yield {"name": stance, "line": node.lineno, "function": function}
         elif isinstance(node, ast.Call):
             if _name(node.func) in _BENCHMARK_CALLS:
                 texts = [_BENCHMARK for each in node.keywords if each.arg == "benchmark"]
@@ -186,6 +190,15 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
         if isinstance(node, Function):
             function = node.name
         waiting += [(child, function) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def _stance_set(node: ast.Call) -> str | None:
+    """``…`` of ``set_stance("…")``."""
+    if _name(node.func) != "set_stance":
+        return None
+    given = [*node.args, *(each.value for each in node.keywords if each.arg == "stance")]
+    first = given[0] if given else None
+    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
 
 
 def _name(node: ast.AST) -> str:

@@ -3,8 +3,9 @@
 A `torch.compile` call without effect: (a) the compiled module is used only through another method
 than the one that was compiled, (b) what torch.compile returned is never called, or a module that
 was compiled in place is called by its `forward` alone, (c) compiling is switched off, (d) it is
-called, and all of its code lies in files that Dynamo does not compile, or a TorchDispatchMode such
-as FlopCounterMode is active around the calls, (e) it is called a few times and then never again,
+called, and all of its code lies in files that Dynamo does not compile, it is TorchScript
+(torch.jit.trace or script) or only calls such a module, or a call runs under a TorchDispatchMode
+such as FlopCounterMode, (e) it is called a few times and then never again,
 and the script goes on for long.
 
 ## Why it costs
@@ -18,20 +19,24 @@ code ran in the profiled steps all the same: its turn may come later in the job.
 compiled in place counts wherever its `forward` ran in them. One that died counts unless its line
 compiled the same function again and that one is called. For (d): calls were counted, compiling was
 watched, and nothing was compiled in the whole run, or in no call of a torch.nn module that was
-compiled in place; a dispatch mode that was active when the steps began is the reason. For (e): no
+compiled in place or is TorchScript; a dispatch mode that was active when the steps began is the
+reason. A mode that was active in one call is the reason if no compiled code ran in it or in any
+watched call after it: Dynamo skips the function from that call on. For (e): no
 step could be timed, and all in eager the script went on for more than half of its time after the
 last call of anything that it compiled.
 
 ## What to do
 (a) Compile the method that is called. (b) Keep and call what torch.compile returns, or use
 `module.compile()`, which works in place; then call the module, not its `forward`. (c) Switch it on
-again. (d) Compile through `torch.compile(module)`, which starts in the module's own call; enter the
-mode for one step only. (e) Compile what replaces it.
+again. (d) Compile through `torch.compile(module)`, which starts in the module's own call; compile
+the original module, not its trace; enter the mode together with `set_stance("force_eager")`, for
+one step only. (e) Compile what replaces it.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
 - https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html
 - torch/_dynamo/eval_frame.py, `OptimizedModule`
+- torch/_dynamo/convert_frame.py, `CatchErrorsWrapper`
 - https://github.com/pytorch/pytorch/issues/141473
 - https://github.com/huggingface/transformers/issues/34906
 """
@@ -44,7 +49,7 @@ from functools import partial
 import polars as pl
 
 from traceview.derive.facts import eager_code
-from traceview.derive.facts.places import in_torch
+from traceview.derive.facts.places import frames, in_torch
 from traceview.rules import _edits
 from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
@@ -82,9 +87,20 @@ _SKIPPED = (
     "Dynamo skips torch's own code, other files on its skip list, and functions that it cannot "
     "trace as a whole, such as generators. It found no other code in these calls."
 )
+_ONE_STEP = (
+    "Call the original instead of the compiled one under {mode}, or enter it together with "
+    'torch.compiler.set_stance("force_eager"), for one step only: Dynamo then does not meet that '
+    "call. Operators of one step are the same in the next."
+)
+_SCRIPTED = (
+    "TorchScript runs in an interpreter of its own, in C++. Dynamo finds no Python code there to "
+    "compile, so it passes each call through unchanged."
+)
 #: Imports and the way out take seconds on a busy machine.
 LEAST_SECONDS = 10.0
 LEAST_SHARE = 0.50
+#: Calls from the one under a dispatch mode on that show whether compiled code runs again.
+LEAST_AFTER = 3
 #: The line that made a compiled callable, and what of.
 _SITE = ("call_file", "call_line", "target_file", "target_line")
 _MODULES = ("module", "module_compile")
@@ -162,15 +178,19 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
     recorded, empty = tables.has("compile_intervals"), False
     if recorded and not rows(tables, "compile_intervals") and not rows(tables, "compiles"):
         empty = True
-    elif recorded and torchs:
+    elif recorded and (torchs or (region["torchscript"] and not region["torchscript_within"])):
         # Of other callables each call may be served by what was compiled for another one.
         alike = {each["region_id"] for each in _of_target(rows(tables, "regions"), region)}
         calls = rows(tables, "calls", stance="compiled")
         inside = [row["compiles_inside"] for row in calls if row["region_id"] in alike]
         empty = bool(inside) and not any(inside)
     mode = first(tables, "environment", name="dispatch_modes")
-    if empty and mode:
+    if empty and region["torchscript"]:
+        yield _torchscript(region)
+    elif empty and mode:
         yield _under_mode(tables, region, mode["value"])
+    elif region["dispatch_modes"] and _stays_in_eager(tables, region, empty=empty):
+        yield _skipped_for_good(tables, region)
     elif empty:
         yield _finding(
             title=f"{name} is called {often}, and nothing of it is compiled",
@@ -224,11 +244,93 @@ def _under_mode(tables: Tables, region: Row, modes: str) -> Finding:
             Evidence(f"active dispatch modes when the steps began: {modes}", "environment"),
             Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
         ),
-        what_to_do=(
-            f"Enter {mode} for one step only, and run the other steps outside of its `with`. "
-            "Operators of one step are the same in the next."
-        ),
+        what_to_do=_ONE_STEP.format(mode=mode),
+        snippet=_one_step(mode),
     )
+
+
+def _torchscript(region: Row) -> Finding:
+    """It is TorchScript, or there is some in it and nothing else to compile."""
+    within, kind = region["torchscript_within"], region["torchscript"]
+    what = "function" if kind == "ScriptFunction" else "module"
+    how = f"it calls a TorchScript {what}, {kind}" if within else f"it is a TorchScript {what}"
+    called = f"{region['name']} is called {times(region['calls'])}"
+    return _finding(
+        title=f"{called}, and nothing of it is compiled: {how}",
+        explanation=_SCRIPTED,
+        confidence="derived" if within else "measured",
+        location=compile_call(region),
+        evidence=(
+            Evidence(f"{how}; called {times(region['calls'])}", "regions"),
+            Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
+        ),
+        what_to_do=(
+            f"Compile the original Python {what}, without torch.jit.trace, script or freeze. Where "
+            "only the saved TorchScript is at hand, build the model from its source and load the "
+            "weights: its state_dict() has the same names."
+        ),
+        snippet=Snippet("python", "model = torch.compile(model)  # not torch.jit.trace(model, …)"),
+    )
+
+
+def _stays_in_eager(tables: Tables, region: Row, *, empty: bool) -> bool:
+    """Whether no compiled code ran in the call under a dispatch mode and in those after it."""
+    mine = ("pass", "rank", "pid", "region_id")
+    after = [
+        row
+        for row in rows(tables, "served_calls", after_modes=True)
+        if all(row[part] == region[part] for part in mine)
+    ]
+    calls: int = sum(row["calls"] or 0 for row in after)
+    if calls < LEAST_AFTER:
+        return empty
+    return calls == sum(int(row["eager_calls"] or 0) for row in after)
+
+
+def _skipped_for_good(tables: Tables, region: Row) -> Finding:
+    """A call under a dispatch mode made Dynamo skip it for the rest of the run."""
+    modes, number = region["dispatch_modes"], region["dispatch_modes_call"]
+    mode, made, name = modes.rpartition(", ")[2], compile_call(region), region["name"]
+    place = _entered(tables, region, mode)
+    at = f" ({short(place)})" if place else ""
+    which = "first call" if number == 0 else f"call {number + 1:,}"
+    return _finding(
+        title=f"{name} stays in eager: its {which} ran under {mode}{at}",
+        explanation=(
+            f"Dynamo compiles nothing while a TorchDispatchMode of the script's is active. It "
+            f"skipped {name} in that call, and it does not look at a skipped function again."
+        ),
+        location=place or made,
+        also_at=(made,) if place and made else (),
+        evidence=(
+            Evidence(f"active dispatch modes in its {which}: {modes}", "regions"),
+            Evidence("no compiled code ran in that call or any watched one after", "served_calls"),
+        ),
+        what_to_do=_ONE_STEP.format(mode=mode),
+        snippet=_one_step(mode),
+    )
+
+
+def _entered(tables: Tables, region: Row, mode: str) -> Location | None:
+    """The `with` of the mode; of several the one that is nearest above the first call."""
+    sites = first_rank(rows(tables, "setting_sites", name=mode))
+    stack = frames(region["first_call_stack"]) if region["dispatch_modes_call"] == 0 else ()
+    near = [
+        site
+        for at in stack
+        for site in sites
+        if (site["file"], site["function"]) == (at.file, at.function)
+        and at.line is not None
+        and site["line"] <= at.line
+    ]
+    if not near:
+        return setting_line(tables, mode)
+    last = max(near, key=lambda site: site["line"])
+    return Location(last["file"], last["line"], last["function"])
+
+
+def _one_step(mode: str) -> Snippet:
+    return Snippet("python", f'with torch.compiler.set_stance("force_eager"), {mode}():\n    ...')
 
 
 def _bypassed(region: Row) -> Finding:

@@ -98,6 +98,9 @@ _TABLES = {
     ),
     _collected("the script's source and the stack of its first compiled call"): ("script_timers",),
     _collected("the sizes of the tensors in watched calls"): ("input_sizes",),
+    _collected("which watched calls ran compiled code", why="torch 2.8 or later reports it"): (
+        "served_calls",
+    ),
     _collected("the steps and compiles of every rank"): ("rank_waits",),
     _collected("a replay of profiled steps"): ("read_replays", "read_places"),
     _collected("the script's source and its settings"): ("setting_sites",),

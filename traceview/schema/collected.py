@@ -79,6 +79,10 @@ REGIONS = table("regions", "one torch.compile call and the callable it gave back
     Column("first_call_stack", pl.String, "user's stack at the first call, outermost first: JSON list of {file, line, function}"),
     Column("collected_uncalled", pl.Boolean, "what torch.compile gave back died without a call"),
     Column("methods_used", pl.List(pl.String), "other methods fetched through the compiled module"),
+    Column("torchscript", pl.String, "class of the TorchScript module or function that it is, or that it has or names; null: none, or not recorded"),
+    Column("torchscript_within", pl.Boolean, "it has or names it, and is something else itself"),
+    Column("dispatch_modes", pl.String, "classes of the dispatch modes that its first watched call under one was made under, outermost first; null: none was seen"),
+    Column("dispatch_modes_call", pl.Int64, "that call, counted from 0"),
     Column("error", pl.String, "torch.compile itself raised: class and message"),
     Column("backends_offered", pl.List(pl.String), "where it raised: the backends that this torch knows by name; null otherwise"),
     Column("is_anchor", pl.Boolean, "its calls are the steps that were timed"),
@@ -108,6 +112,16 @@ INPUT_SIZES = table("input_sizes", "one combination of sizes that the tensors ha
     Column("region_id", pl.Int32, "see regions"),
     Column("sizes", pl.String, "of its tensors in the order of the arguments: 32x64, 32; others: too many to tell apart"),
     Column("calls", pl.Int64, "watched calls with them: outermost ones outside of the timed blocks"),
+)
+
+SERVED_CALLS = table("served_calls", "watched calls of a region under one stance of torch.compiler.set_stance, and how many of them ran no compiled code",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "see regions"),
+    Column("user_stance", pl.String, "in force as the call began, set by the script: default, eager_on_recompile, …"),
+    Column("after_modes", pl.Boolean, "from the call on that regions.dispatch_modes_call names"),
+    Column("calls", pl.Int64, "watched ones: outermost, in compiled steps, outside of timed blocks and profiler windows"),
+    Column("eager_calls", pl.Int64, "of them without compiled code: no frame's guards held, and nothing was compiled"),
+    Column("eager_sizes", pl.List(pl.String), "sizes of the tensors in those, see input_sizes; 64 at most"),
 )
 
 BLOCKS = table("blocks", "one timed block of steps in one stance",

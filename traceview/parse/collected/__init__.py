@@ -61,8 +61,8 @@ _TORCH_COLUMNS = (
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources, notes and compile_targets of one pass; input_sizes and those of
-    ``_OPTIONAL`` where there was any; ``runs`` alone if no process wrote an event.
+    profile_windows, sources, notes and compile_targets of one pass; input_sizes, served_calls and
+    those of ``_OPTIONAL`` where there was any; ``runs`` alone if no process wrote an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     if not processes:
@@ -105,6 +105,7 @@ def _tables(
     }
     optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
     optional["input_sizes"] = _input_sizes(owners)
+    optional["served_calls"] = _served_calls(owners)
     rows |= {name: found for name, each in optional.items() if (found := list(each))}
     return {name: table_of(name, found) for name, found in rows.items()}
 
@@ -172,6 +173,18 @@ def _input_sizes(owners: Owners) -> Iterator[Row]:
             for pair in counted if isinstance(counted, list) else ():
                 if isinstance(pair, list) and len(pair) == len(("sizes", "calls")):
                     yield {"region_id": region_id, "sizes": pair[0], "calls": pair[1], **head}
+
+
+def _served_calls(owners: Owners) -> Iterator[Row]:
+    """What the last totals of each region say of calls with and without compiled code."""
+    columns = ("user_stance", "after_modes", "calls", "eager_calls", "eager_sizes")
+    for process, head in owners:
+        totals = {event.get("region_id"): event for event in process.of("region_end")}
+        for region_id, total in totals.items():
+            counted = total.get("served")
+            for each in counted if isinstance(counted, list) else ():
+                if isinstance(each, list) and len(each) == len(columns):
+                    yield {"region_id": region_id, **dict(zip(columns, each, strict=True)), **head}
 
 
 def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
