@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from traceview.collectors.child.environment import _refused_modes
+from traceview.collectors.child.environment import refused_modes
 
 MODULE = "torch.utils._python_dispatch"
 
@@ -26,9 +26,9 @@ def mode(name, **flags):
 def test_modes_that_dynamo_refuses(monkeypatch, stack, names):
     known = type("module", (), {"_get_current_dispatch_mode_stack": lambda: stack})
     monkeypatch.setitem(sys.modules, MODULE, known)
-    assert _refused_modes() == names
+    assert refused_modes() == names
 
 
 def test_a_torch_without_that_function_has_none(monkeypatch):
     monkeypatch.setitem(sys.modules, MODULE, object())
-    assert _refused_modes() == []
+    assert refused_modes() == []
