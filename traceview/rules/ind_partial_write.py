@@ -59,7 +59,7 @@ from traceview.rules.kit import (
 )
 
 CODE = "TV430"
-NEEDS = frozenset({"partial_writes"})
+NEEDS = frozenset({"partial_writes", "step_counts:eager"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"fusion"})
 
