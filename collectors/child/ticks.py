@@ -17,7 +17,8 @@ from pathlib import Path
 
 NAME = "__traceview_tick__"
 _LOOK_EVERY_S = 0.1
-#: Where something is compiled again and again, the second half of so many times the seconds counts.
+#: A process that never stops compiling ends after this many times the seconds; its second half
+#: counts.
 _MOST = 6
 #: Part of the seconds that is enough where the process ends before.
 _LEAST = 0.2

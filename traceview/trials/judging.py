@@ -33,7 +33,7 @@ _OF_ONE_PROCESS = (
 LEAST_GAIN = 0.01
 #: Processes of each kind without which there is no verdict.
 ENOUGH_TURNS = 3
-#: … and with which so many of the ratios of any two may be left out on each side.
+#: From this number on, the 95 % interval leaves out this many of the ratios at each end.
 ENOUGH_FOR_95, MOST_OUT = 5, 2
 #: A trial whose peak is higher by more than this part says so.
 MORE_MEMORY = 0.1
