@@ -106,7 +106,7 @@ def show(script: Script, found: dict[str, Any], confirmed: Ratios, hand: Ratios)
 def scores(keep: Path) -> Iterator[str]:
     """A Markdown table: what rules predicted a step to save, and what it saved.
 
-    Then the entries of ``traceview.rules.scores.OFF``, of rules with enough trials.
+    Then the entries of ``traceview.rules.registry.OFF``, of rules with enough trials.
     """
     off = []
     rows: dict[str, list[tuple[float, float]]] = defaultdict(list)

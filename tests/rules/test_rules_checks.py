@@ -6,7 +6,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from traceview.rules import catalogue, run_rules, scores
+from traceview.rules import catalogue, registry, run_rules
 from traceview.rules.finding import Cost
 
 RULES = {rule.name: rule for rule in catalogue()}
@@ -656,15 +656,15 @@ def test_a_rule_whose_predictions_were_off_does_not_call_them_measured(make, mon
     measured = replace(finding, confidence="measured")
     rule = replace(RULES["gb-item"], check=lambda _tables: [measured])
     assert run_rules(tables, [rule]) == ((measured,), ())
-    monkeypatch.setitem(scores.OFF, "gb-item", "median error 60 % of 4 trials")
+    monkeypatch.setitem(registry.OFF, "gb-item", "median error 60 % of 4 trials")
     assert run_rules(tables, [rule]) == ((replace(measured, confidence="derived"),), ())
     timed = replace(measured, cost=Cost(seconds=2.0))
-    assert scores.as_scored(timed) == timed
+    assert registry.as_scored(timed) == timed
 
 
 def test_every_score_is_of_a_rule_and_says_what_it_rests_on():
-    assert scores.OFF.keys() <= RULES.keys()
-    assert all(re.search(r"\d+ % of \d+ trials", text) for text in scores.OFF.values())
+    assert registry.OFF.keys() <= RULES.keys()
+    assert all(re.search(r"\d+ % of \d+ trials", text) for text in registry.OFF.values())
 
 
 @pytest.mark.parametrize(("idle", "severity"), [(0.5, "warning"), (0.0002, "info")])

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from traceview.rules.finding import SEVERITIES, Finding, Severity
 from traceview.rules.needs import unmet
-from traceview.rules.scores import as_scored
 from traceview.tables import Tables
 
 SECTIONS = ("What it finds", "Why it costs", "Evidence", "What to do", "References")
@@ -34,6 +33,12 @@ _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 #: Where the rules of this package come from; another origin is a package's name and version.
 OWN = "traceview"
+
+#: Rules whose predictions were off when their remedies were tried → their score, from
+#: docs/measurements.md, "Trials": what `benchmarks/bench_try.py --scores` has as off by more than
+#: 25 % in the median. A figure of theirs for a step is no longer called measured: what is measured
+#: is what something takes, and that a remedy saves it is derived.
+OFF: dict[str, str] = {}
 
 Setting = bool | int | float
 
@@ -168,6 +173,13 @@ def run_rules(
         if lacking is not None:
             unchecked.append(Unchecked(rule.name, rule.code, *lacking))
     return tuple(findings), tuple(unchecked)
+
+
+def as_scored(finding: Finding) -> Finding:
+    """``finding``, with a figure for a step called what its rule's score allows."""
+    if finding.rule in OFF and finding.confidence == "measured" and finding.cost.ms_per_step:
+        return replace(finding, confidence="derived")
+    return finding
 
 
 def in_one_line(error: BaseException) -> str:
