@@ -31,6 +31,10 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
+    """A live run's clock is disturbed now and then by what else runs: it has a second chance."""
+    for item in items:
+        if item.get_closest_marker("live"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
     items[:] = in_order(items)
 
 

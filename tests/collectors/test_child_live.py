@@ -471,9 +471,9 @@ def test_the_dearest_guards_are_timed_by_what_they_read(tmp_path):
         folder.mkdir()
         whole, *parts = run_child(write_script(folder, script)).of("guard_timing")
         assert (whole["source_name"], whole["compile_id"]) == (None, "0/0")
-        assert parts[0]["source_name"].startswith("L['self']._modules['layers']")
         assert sum(part["guards"] for part in parts) <= whole["guards"]
         sums.append(sum(part["us"] for part in parts) / whole["us"])
-        if 0.5 < sums[-1] < 1.2:
+        of_layers = [p["source_name"].startswith("L['self']._modules['layers']") for p in parts]
+        if 0.5 < sums[-1] < 1.2 and of_layers[0]:
             return
     pytest.fail(f"parts of all guards, by time: {sums}")

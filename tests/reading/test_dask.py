@@ -46,18 +46,23 @@ def cluster(folder, workers):
             )
             for module, *more in commands
         ]  # fmt: skip
-    for _ in range(300):
-        if file.exists():
-            break
-        time.sleep(0.1)
     try:
-        yield json.loads(file.read_text())["address"], started
+        yield _address(file), started
     finally:
         # with its own: a nanny that is asked waits for the worker it restarts
         for process in started:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _address(file):
+    """What the scheduler writes when it listens; before that the file is missing, then empty."""
+    for _ in range(600):
+        with suppress(FileNotFoundError, json.JSONDecodeError):
+            return json.loads(file.read_text())["address"]
+        time.sleep(0.1)
+    raise AssertionError("the scheduler did not start within a minute")
 
 
 @pytest.fixture(scope="module")

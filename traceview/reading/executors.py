@@ -10,13 +10,13 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context, resource_tracker
-from threading import Thread
 from typing import Any, Protocol, TypeVar
 
 from traceview.errors import UsageError
@@ -205,7 +205,7 @@ def _end_with_parent() -> None:
         parent.join()
         os._exit(1)
 
-    Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -224,14 +224,23 @@ def _killed_unless_done() -> Iterator[None]:
 def _no_interrupt() -> Iterator[None]:
     """Processes that start in here never see a Ctrl-C, not even while they import what they need.
 
-    The terminal sends it to every process; this one gets its own afterwards.
+    The terminal sends it to every process; this one gets its own afterwards. The mask, which
+    processes inherit, is one thread's: another thread may take the signal for this one.
     """
     resource_tracker.ensure_running()  # its start would let the signal through
+    seen: list[int] = []
+    former = None
+    if threading.current_thread() is threading.main_thread():
+        former = signal.signal(signal.SIGINT, lambda number, _frame: seen.append(number))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if former is not None:
+            signal.signal(signal.SIGINT, former)
+    if seen:
+        signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
