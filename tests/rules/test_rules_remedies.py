@@ -11,7 +11,9 @@ REMEDIES = {
     "bad-gb_item": ("gb-item", ("torch._dynamo.config.capture_scalar_outputs=True",)),
     "bad-gd_guard_overhead": ("gd-guard-overhead", ()),  # on plain values: no setting helps
     "gpu-launch_bound": ("ap-launch-bound", ("mode=reduce-overhead",)),
-    "bad-rc_limit_hit": ("rc-limit-hit", ("torch._dynamo.config.recompile_limit=64",)),
+    "bad-rc_container_length": ("rc-limit-hit", ("torch._dynamo.config.recompile_limit=64",)),
+    "bad-rc_limit_hit": ("rc-limit-hit", ()),  # a new name in every call: none comes back
+    "bad-rc_python_constant_lr": ("rc-limit-hit", ()),
     "bad-ind_random_numbers": (
         "ind-random-numbers",
         ("torch._inductor.config.fallback_random=True",),

@@ -147,10 +147,9 @@ def try_command(
     def plan(found: Diagnosis, choice: Choice, run: Run, budget_s: float) -> Plan:
         from traceview.trials import Plan
 
-        if own and not words:
-            return Plan(tuple(own), "compiled", budget_s)
-        remedies, spare = _wanted(words, found, choice, run)
-        return Plan((*own, *remedies), "compiled", budget_s, tuple(spare))
+        remedies, spare = ([], []) if own and not words else _wanted(words, found, choice, run)
+        compiles = found.verdict.outcome != "not_compiled"
+        return Plan((*own, *remedies), "compiled", budget_s, tuple(spare), compiles=compiles)
 
     click.get_current_context().exit(_carry_out(plan, **options))
 

@@ -16,7 +16,8 @@ of the work. Where no calls went on, it is a warning from a second of compiling 
 
 ## What to do
 Fix what changes: the finding names it. Raise `torch._dynamo.config.recompile_limit` only where the
-number of variants is finite and known (up to torch 2.6 it is called `cache_size_limit`).
+number of variants is finite and known (up to torch 2.6 it is called `cache_size_limit`). It
+does not help where no profiled step used a variant: then the values do not come back.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -143,8 +144,8 @@ def check(tables: Tables) -> Iterator[Finding]:
             location=place,
             about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
             evidence=(*logged, *(cause.evidence() if cause else ())),
-            what_to_do=_remedy(tables, cause),
-            remedy=_settings(tables, cause, limit),
+            what_to_do=_remedy(tables, cause, used_again=entered != 0),
+            remedy=_settings(tables, cause, limit, used_again=entered != 0),
         )
 
 
@@ -173,7 +174,7 @@ def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
     return _recompiles.compiled_again(tables, again), "measured"
 
 
-def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
+def _remedy(tables: Tables, cause: _recompiles.Cause | None, *, used_again: bool) -> str:
     first = "Fix what the guards name."
     if cause:
         if cause.is_learning_rate:
@@ -181,20 +182,24 @@ def _remedy(tables: Tables, cause: _recompiles.Cause | None) -> str:
         last = cause.rows[-1]
         why = "choice" if cause.is_choice else last["size_reason"] or str(last["kind"])
         first = _REMEDIES.get(why, first).format(source=cause.source)
-    return (
-        f"{first} Raising {_recompiles.recompile_limit(tables)} helps only where the number of "
-        "variants is finite."
-    )
+    setting = _recompiles.recompile_limit(tables)
+    if not used_again:
+        return f"{first} Raising {setting} would not help: no profiled step used a variant."
+    return f"{first} Raising {setting} helps only where the number of variants is finite."
 
 
 def _settings(
-    tables: Tables, cause: _recompiles.Cause | None, limit: str | None
+    tables: Tables, cause: _recompiles.Cause | None, limit: str | None, *, used_again: bool
 ) -> tuple[str, ...]:
-    """What makes the recompiles unnecessary, where a setting does; else a higher limit."""
+    """What makes the recompiles unnecessary, where a setting does; else a higher limit, if any
+    variant there is was met again.
+    """
     reason = cause.rows[-1]["size_reason"] or str(cause.rows[-1]["kind"]) if cause else ""
     if reason in _SWITCHES:
         return _SWITCHES[reason]
     called = region_of(tables, cause.row["compile_key"]) if cause else None
     if reason == "static" and called is not None and called["dynamic"] == "False":
         return ("dynamic=None",)
+    if not used_again or (cause and cause.is_learning_rate):
+        return ()
     return (f"{_recompiles.recompile_limit(tables)}={8 * int(limit or 8)}",)

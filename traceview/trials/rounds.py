@@ -71,6 +71,7 @@ AskApart = Callable[[Remedy | None, float], Process]
 class Plan(msgspec.Struct, frozen=True):
     """What is to be tried, and ``spare``: what is known to have no remedy, with the reason.
 
+    ``compiles``: whether the script compiles anything, so that its calls can be switched.
     ``on_gpu``: whether the script's steps run on one; ``launch_bound``: whether they wait for
     launches. None: not known.
     """
@@ -80,6 +81,7 @@ class Plan(msgspec.Struct, frozen=True):
     budget_s: float
     spare: tuple[NotTried, ...] = ()
     together: bool = True
+    compiles: bool = True
     on_gpu: bool | None = None
     launch_bound: bool | None = None
 
@@ -162,10 +164,9 @@ class _Rounds:
 
         ``apart``: what can't be switched waits for `run_apart`.
         """
-        # Where nothing is compiled there is no call to switch anything for.
-        nothing = [r for r in remedies if r.outside and set(r.rules) == {"cap-nothing-compiled"}]
-        self._outside += nothing
-        pending = [remedy for remedy in remedies if remedy not in nothing]
+        at_once = [each for each in remedies if each.outside and not self._plan.compiles]
+        self._outside += at_once
+        pending = [remedy for remedy in remedies if remedy not in at_once]
         why: dict[str, str] = {}
         until = self._deadline if share_s is None else min(self._deadline, self._clock() + share_s)
         while pending:
