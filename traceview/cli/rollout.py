@@ -149,13 +149,14 @@ def _carry_out(
 
     shapes = (shapes_file, read_shapes(shapes_file)) if shapes_file is not None else None
     wanted, console = Wanted(as_json, False, False, None, (), ()), Console()
+    choice = wanted.choice_before()
     new = run_folder(module, target) is None
     if new:
         collecting["compare_outputs"] = True
     run, options = run_of(module, target, as_json=as_json, console=console, **collecting)
     with Trials(options, run, console) as trials:
         console.say("reading the logs")
-        found, unwritten = diagnosed(run, wanted, wanted.choice(), refresh=new)
+        found, unwritten = diagnosed(run, wanted, choice, refresh=new)
         if unwritten is not None:
             raise unwritten
         click.echo(f"traceview: {found.verdict.sentence}", err=True)

@@ -282,7 +282,7 @@ def _carry_out(
     from traceview.trials import to_json
 
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
-    choice, console = wanted.choice(), Console()
+    choice, console = wanted.choice_before(), Console()
     again = run_folder(module, target) is not None
     if not again and (target or module):
         target = (*target, *first)
