@@ -299,11 +299,13 @@ def test_a_signal_that_we_were_told_to_ignore_stays_ignored(tmp_path, python):
     assert done.stdout.startswith(b"True\n")
 
 
-def test_when_we_are_killed_the_folder_still_tells_what_ran(tmp_path, python):
-    process = start(tmp_path, python, "import time\nPath('ready').touch()\ntime.sleep(3)")
+def test_when_we_are_killed_the_script_ends_and_the_folder_still_tells_what_ran(tmp_path, python):
+    body = "import os, time\nPath('pid').write_text(str(os.getpid()))\nPath('ready').touch()\n"
+    process = start(tmp_path, python, f"{body}time.sleep(60)")
     wait_for(tmp_path / "ready")
     process.kill()
     process.communicate(timeout=30)
+    assert gone(int((tmp_path / "pid").read_text()))
     run = Run.open(tmp_path / "out")
     assert run.manifest.passes[0].ending.kind == "unknown"
     assert run.manifest.passes[0].command[0] == python
