@@ -25,6 +25,7 @@ from traceview.rules.kit import (
     severity,
     step_ms,
 )
+from traceview.words.text import listed
 
 
 class Slow(NamedTuple):
@@ -40,7 +41,7 @@ class Slow(NamedTuple):
     def functions(self) -> str:
         """``tanh, exp and sin``: as the reports write them, those of the slowest kernel first."""
         names = list(dict.fromkeys(name for row in self.rows for name in row["functions"]))
-        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        return listed(names)
 
     @property
     def cost(self) -> Cost:
