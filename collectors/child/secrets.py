@@ -1,12 +1,15 @@
 """What looks like a secret in arguments, variables and messages is masked before it is written.
 
-The parent imports this module, too: the run folder and the events have the same words.
+The parent imports this module, too: the run folder and the events have the same words. A ticket is
+searched more strictly, for the same names and shapes (``secrets_in``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from math import log2
 
 MASK = "<masked>"
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[A-Z]+")
@@ -32,7 +35,7 @@ _HARMLESS = frozenset(
 _NAME = r"[A-Za-z][\w.\-]{0,100}"
 _VALUE = r"\"[^\"]*\"|'[^']*'|[^\s,;&'\"(){}\[\]]+"
 _ASSIGNED = re.compile(
-    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>[\"']?\s*(?:=|:(?!//))\s*)(?P<value>{_VALUE})"
+    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>\\*[\"']?\s*(?:=|:(?!//))\s*\\*)(?P<value>{_VALUE})"
 )
 _OPTION = re.compile(rf"(?P<name>(?<!\S)--?{_NAME})(?P<between>\s+)(?P<value>{_VALUE})")
 #: ``scheme://user:password@`` and ``https://token@``: up to the last @ of the authority.
@@ -42,10 +45,54 @@ _USER_AT_HOST = re.compile(
     r"(?<![\w/:@.\-])(?P<user>[\w.+\-]{1,100}):(?P<secret>[^\s:@/'\"]+)@(?=\w)"
 )
 _BEARER = re.compile(r"\b(?P<scheme>Bearer|Basic)\s+[\w.~+/=\-]{8,}", re.IGNORECASE)
-#: What the tokens of well-known services begin with.
+#: Where a word begins: also after an escaped newline, ``%3D`` and ``\\u003d``.
+EDGE = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9a-fA-F]{4}))"
+#: Kind of secret → what those of a well-known service look like.
+SHAPES = {
+    "Hugging Face token": r"hf_\w{20,}",
+    "GitHub token": r"gh[pousr]_\w{20,}|github_pat_\w{20,}",
+    "GitLab token": r"gl(?:pat|dt|rt)-[\w\-]{16,}",
+    "Slack token": r"xox[abeoprs]-[\w\-]{10,}|xapp-[\w\-]{10,}",
+    "Slack address": r"hooks\.slack\.com/services/[\w/]{20,}",
+    "API key": r"sk-[\w\-]{20,}|AIza[\w\-]{30,}|ya29\.[\w\-]{20,}|GOCSPX-[\w\-]{20,}",
+    "Stripe key": r"[sr]k_(?:live|test)_\w{16,}|whsec_\w{20,}",
+    "AWS key": r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}",
+    "npm token": r"npm_\w{30,}",
+    "PyPI token": r"pypi-[\w\-]{20,}",
+    "SendGrid key": r"SG\.[\w\-]{16,}\.[\w\-]{16,}",
+    "DigitalOcean token": r"do[opr]_v1_[0-9a-f]{40,}",
+    "Shopify token": r"shp(?:at|ss|ca|pa)_[0-9a-fA-F]{20,}",
+    "Telegram token": r"\d{8,10}:AA[\w\-]{30,}",
+    "JSON web token": r"eyJ[\w\-]{6,}\.[\w\-]{6,}\.[\w\-]*",
+}
 _KNOWN = re.compile(
-    r"\b(?:hf_\w{20,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}|xox[abprs]-[\w\-]{10,}"
-    r"|sk-[\w\-]{20,}|AKIA[0-9A-Z]{16}|AIza[\w\-]{30,}|eyJ[\w\-]{6,}\.[\w\-]{6,}\.[\w\-]*)"
+    EDGE + "(?:" + "|".join(f"(?P<k{n}>{shape})" for n, shape in enumerate(SHAPES.values())) + ")",
+    re.ASCII,
+)
+_KINDS = tuple(SHAPES)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY( BLOCK)?-----(?P<body>.{0,20000}?)"
+    r"(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY|\Z)",
+    re.DOTALL,
+)
+_HEADER = re.compile(
+    r"(?i:(?P<kind>(?:proxy-)?authorization|(?:set-)?cookie2?))[\"']?\s*[:=]\s*\\?[\"']?"
+    r"(?:(?i:bearer|basic|token|digest|negotiate|apikey)\s+)?(?P<value>[^\s\"'\\<>(){}\[\]][^\r\n\"'\\<>]*)"
+)
+#: What torch calls an entry of its caches.
+_CACHE_KEY = re.compile(r"[a-z][a-z2-7]{51}")
+#: A word next to a name of a secret, with no sign of an assignment: ``the token is abc…``.
+_NEXT_TO = re.compile(
+    r"(?i:token|secret|password|passwd|credential|api[_ ]?key|access[_ ]?key)s?"
+    r"(?:\s+(?:is|was|of))?[\s\"'`<(]{1,3}(?P<value>[A-Za-z0-9+/_\-=]{20,200})"
+)
+#: Names that make a secret of any value; what other names have must look random.
+_STRONG = _ALWAYS - {"signature", "authtoken", "dsn"}
+_STRONG_BEFORE = frozenset(("api", "secret", "access", "private", "auth", "account", "encryption"))
+_CODE = re.compile(
+    r"(?i:none|null|true|false|str|int|float|bool|bytes|any|optional|string|self|args|masked"
+    r"|required|default|redacted|getpass|yes|no|on|off|bearer|basic|token|digest|\d{1,5})"
+    r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[.*?<>$%\-_=+/\\]+|[$%]\w+|\$?\{.*|.*[/~]\.{0,2}"
 )
 _VARIABLE = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 
@@ -95,6 +142,81 @@ def masked_variable(name: str, value: str) -> str:
     if any(word in name.upper() for word in _VARIABLE) or is_secret(name):
         return MASK
     return masked(value)
+
+
+def secrets_in(text: str) -> Iterator[tuple[int, int, str]]:
+    """Begin, end and kind of every secret in ``text``; they may overlap.
+
+    Stricter than ``masked``: a word is one by its shape, by a telling name with any literal value,
+    or by a less telling one with a value that looks random.
+    """
+    for found in _KNOWN.finditer(text):
+        yield *found.span(), _KINDS[int((found.lastgroup or "k0")[1:])]
+    if "PRIVATE KEY" in text:
+        for found in _PRIVATE_KEY.finditer(text):
+            yield *found.span("body"), "private key"
+    if "@" in text and ":" in text:
+        for pattern, group in ((_URL_USER, "user"), (_USER_AT_HOST, "secret")):
+            for found in pattern.finditer(text):
+                if found[group] and MASK not in found[group]:
+                    colon = found[group].find(":") + 1
+                    if pattern is _URL_USER and not colon and "http" not in found["scheme"]:
+                        continue
+                    yield found.start(group) + colon, found.end(group), "URL credentials"
+    for found in _BEARER.finditer(text):
+        yield found.end("scheme") + 1, found.end(), "authorization header"
+    for found in _HEADER.finditer(text):
+        cookie = "cookie" in found["kind"].lower()
+        if cookie and "=" not in found["value"]:
+            continue
+        yield *found.span("value"), "cookie" if cookie else "authorization header"
+    for found in _NEXT_TO.finditer(text):
+        if looks_random(found["value"]):
+            yield *found.span("value"), "key or token"
+    for pattern in (_ASSIGNED, _OPTION):
+        for found in pattern.finditer(text):
+            yield from _named(text, found, pattern is _OPTION)
+
+
+def _named(text: str, found: re.Match[str], option: bool) -> Iterator[tuple[int, int, str]]:
+    """The value of a name, if the two are a secret."""
+    name = found["name"]
+    if text[found.start() - 1 : found.start()] == "\\" and name[0] in "nrtbf":
+        name = name[1:]  # the first letter is an escaped newline's
+    if not is_secret(name):
+        return
+    begin, end = found.span("value")
+    quoted = text[begin] in "\"'"
+    if quoted:
+        begin, end = begin + 1, end - 1
+    while end > begin and text[end - 1] == "\\":
+        end -= 1
+    while not quoted and end > begin and text[begin] == "\\":
+        begin += 1
+    value = text[begin:end]
+    if not value or value.startswith(("<", "[", "/", "-")) or MASK in value:
+        return
+    parts = [part.lower() for part in _PARTS.findall(name)]
+    strong = any(part in _STRONG for part in parts) or (
+        len(parts) > 1 and parts[-1] == "key" and parts[-2] in _STRONG_BEFORE
+    )
+    is_code = _CODE.fullmatch(value) is not None
+    if not quoted and not option:
+        is_code = is_code or text[end : end + 1] in ("(", "[", "{")
+    if ((strong or option) and not is_code) or looks_random(value):
+        yield begin, end, "password" if "pass" in name.lower() else "key or token"
+
+
+def looks_random(word: str) -> bool:
+    """Whether a word of 8 characters or more is more likely drawn than written by hand."""
+    if len(word) < 8 or not word.isascii() or _CACHE_KEY.fullmatch(word) or any(c in word for c in " ()[]{}<>,;|&*"):
+        return False
+    letters, digits = sum(map(str.isalpha, word)), sum(map(str.isdigit, word))
+    if not letters or not digits or word.startswith(("/", "~", "$", "torch.", "buf", "primals")):
+        return False
+    changes = sum(a.isdigit() != b.isdigit() for a, b in zip(word, word[1:], strict=False))
+    bits = -sum(n / len(word) * log2(n / len(word)) for n in Counter(word).values())
+    return changes >= (2 if len(word) >= 16 else 3) and bits >= (3.0 if len(word) >= 16 else 2.5)
 
 
 def _without_user(found: re.Match[str]) -> str:
