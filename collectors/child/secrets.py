@@ -209,7 +209,12 @@ def _named(text: str, found: re.Match[str], option: bool) -> Iterator[tuple[int,
 
 def looks_random(word: str) -> bool:
     """Whether a word of 8 characters or more is more likely drawn than written by hand."""
-    if len(word) < 8 or not word.isascii() or _CACHE_KEY.fullmatch(word) or any(c in word for c in " ()[]{}<>,;|&*"):
+    if (
+        len(word) < 8
+        or not word.isascii()
+        or _CACHE_KEY.fullmatch(word)
+        or any(c in word for c in " ()[]{}<>,;|&*")
+    ):
         return False
     letters, digits = sum(map(str.isalpha, word)), sum(map(str.isdigit, word))
     if not letters or not digits or word.startswith(("/", "~", "$", "torch.", "buf", "primals")):

@@ -16,7 +16,7 @@ import html
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import quote, quote_plus, unquote_to_bytes
@@ -32,6 +32,7 @@ SHORTEST = 6
 #: Longer lines are looked at in parts: those of a JSON object.
 _LONG = 300
 _PART = ", "
+_BETWEEN_TEXTS = "\n\x1e\n"
 _MOST_SEEN = 500_000
 _EMAIL = re.compile(
     r"(?<![\w.+\-])(?:(?<=\\n)|(?<=\\t))?[A-Za-z0-9][\w.+\-]*@(?:[A-Za-z0-9][\w\-]*\.)+"
@@ -96,9 +97,7 @@ _GUARDS = r"[=!]= ?\\*[\"'][^\s\"'\\]"
 #: Words that may be base64, or quoted for a URL.
 _WORDS = (r"[A-Za-z0-9+/]{24,}={0,2}", r"[^\s\"'<>]*%[2-7][0-9A-Fa-f][^\s\"'<>]*")
 _NAMED_HOSTS = r"(?i:host_?name|nodename|node_name|user_?name|logname)"
-_VARIABLES = (
-    r"(?:^|export |setenv |env |environ[^A-Za-z]{0,3}|[{,]\s?)\\*[\"']?[A-Z][A-Z0-9_]{2,60}\\*(?:=|[\"']\s?:)"
-)
+_VARIABLES = r"(?:^|export |setenv |env |environ[^A-Za-z]{0,3}|[{,]\s?)\\*[\"']?[A-Z][A-Z0-9_]{2,60}\\*(?:=|[\"']\s?:)"
 #: Lines with nothing of this have nothing private but values that are known. Rust's dialect.
 _LOOK = "|".join((_HINTS, _GUARDS, _NAMED_HOSTS, _VARIABLES, r"\"section\": ?\"env\""))
 #: Names of people and machines that are everyone's.
@@ -224,10 +223,16 @@ class Redaction:
                 lines[index] = _PART.join(parts)
         return self._without_values("\n".join(lines), file)
 
+    def in_texts(self, texts: Sequence[str]) -> list[str]:
+        """The same of several str of ours, which are not Latin-1."""
+        joined = _BETWEEN_TEXTS.join(text.replace("\x1e", " ") for text in texts)
+        self.learn(joined := latin(joined))
+        found = self.redacted(joined).encode("latin-1").decode("utf-8", "surrogateescape")
+        return found.split(_BETWEEN_TEXTS) if texts else []
+
     def in_text(self, text: str) -> str:
-        """The same of any str of ours, which is not Latin-1."""
-        self.learn(text := latin(text))
-        return self.redacted(text).encode("latin-1").decode("utf-8", "surrogateescape")
+        """One such text."""
+        return self.in_texts([text])[0]
 
     def leaks(self, text: str) -> str | None:
         """The kind of a value that was to be taken out and is in ``text``."""
@@ -351,11 +356,17 @@ def forms(value: str, *, short: bool = False) -> Iterator[str]:
     yield value
     quoted = json.dumps(plain)[1:-1]
     texts = [quoted, quoted.replace("/", "\\/"), quoted.replace("\\", "\\\\"), repr(plain)[1:-1]]
-    texts += [html.escape(plain), html.escape(plain).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")]
+    texts += [
+        html.escape(plain),
+        html.escape(plain).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),
+    ]
     for each in (quote(data, safe=""), quote(data), quote_plus(data)):
         texts += [each, re.sub("%..", lambda found: found[0].lower(), each)]
     if not short:
-        texts += ["".join(f"%{byte:02X}" for byte in data), "".join(f"%{byte:02x}" for byte in data)]
+        texts += [
+            "".join(f"%{byte:02X}" for byte in data),
+            "".join(f"%{byte:02x}" for byte in data),
+        ]
     texts += ["".join(f"\\u{unit:04x}" for unit in map(ord, plain))] if plain.isascii() else []
     for each in map(latin, texts):
         if each not in seen:
@@ -388,17 +399,17 @@ def unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
-def words_replaced(names: Mapping[str, str]) -> re.Pattern[str] | None:
-    """A pattern of whole words, longest first."""
-    words = sorted(map(re.escape, names), key=len, reverse=True)
-    return re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join(words)})(?![A-Za-z0-9_])") if words else None
-
-
 def _found(text: str, literals: Iterable[str]) -> list[str]:
     """Those of ``literals`` that are in ``text``."""
     patterns = pl.Series(list(literals), dtype=pl.String)
     one = pl.Series([text], dtype=pl.String)
-    return one.str.extract_many(patterns.implode(), overlapping=True).explode().drop_nulls().unique().to_list()
+    return (
+        one.str.extract_many(patterns.implode(), overlapping=True)
+        .explode()
+        .drop_nulls()
+        .unique()
+        .to_list()
+    )
 
 
 def _matching(lines: list[str], hints: str) -> list[int]:
