@@ -174,8 +174,10 @@ def secrets_in(text: str) -> Iterator[tuple[int, int, str]]:
         if looks_random(found["value"]):
             yield *found.span("value"), "key or token"
     for pattern in (_ASSIGNED, _OPTION):
-        for found in pattern.finditer(text):
-            yield from _named(text, found, pattern is _OPTION)
+        at = 0
+        while (assigned := pattern.search(text, at)) is not None:
+            yield from _named(text, assigned, pattern is _OPTION)
+            at = assigned.start("value")  # it may have another: ``"loc": "password=…"``
 
 
 def _named(text: str, found: re.Match[str], option: bool) -> Iterator[tuple[int, int, str]]:

@@ -23,7 +23,7 @@ from urllib.parse import quote, quote_plus, unquote_to_bytes
 
 import polars as pl
 
-from traceview.collectors.child.secrets import SHAPES, secrets_in
+from traceview.collectors.child.secrets import SHAPES, looks_random, secrets_in
 
 Level = Literal["standard", "strict", "none"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -64,8 +64,8 @@ _COMPARED = re.compile(
     r"[=!]= ?\\*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[^\\\r\n]){3,300})\\*(?P=quote)"
 )
 _VARIABLE = re.compile(
-    r"(?m)(?:^|\bexport |\bsetenv |\benv |environ\W{0,3}|[{,]\s?)\\*[\"']?(?P<name>[A-Z][A-Z0-9_]{2,60})\\*[\"']?"
-    r"(?P<between>=|\s?[\"']\s?:\s?)(?P<quote>\\*[\"'])?(?P<value>(?:(?!\\*[\"'])[^\r\n,;}]){1,2000})"
+    r"(?:^|\bexport |\bsetenv |\benv |environ\W{0,3}|[{,]\s?)\\*[\"']?(?P<name>[A-Z][A-Z0-9_]{2,60})\\*"
+    r"(?:=\\*[\"']?|[\"']\s?:\s?\\*[\"'])(?P<value>(?:(?!\\*[\"'])[^\r\n,;}]){1,2000})"
 )
 #: What variables may have in a ticket; the names of others stay, their values go.
 HARMLESS_VARIABLES = re.compile(
@@ -200,11 +200,8 @@ class Redaction:
         for word in _words(text):
             if (hidden := _hidden_in(word)) is not None:
                 self._learn_from(hidden)
-        for place in ("/home/", "/Users/"):
-            for rest in set(text.split(place)[1:]) if place in text else ():
-                if found := _PERSON.match(rest):
-                    self.add(place + found[0], "home folder", "~")
-                    self.person(found[0])
+                self._learn_homes(hidden)
+        self._learn_homes(text)
         if "\x00" in text:
             for found in _WIDE.finditer(text):
                 self._learn_from(found[0].replace("\x00", ""))
@@ -273,10 +270,20 @@ class Redaction:
             self.add(found, "IP address")
         for found in _HOST.finditer(text):
             self.person(found["value"])
+        for begin, end, kind in _variables_in(text):
+            if looks_random(text[begin:end]):
+                self.add(text[begin:end], kind)
         if _is_guard(text):
             for found in _COMPARED.finditer(text):
                 if found["value"] not in HARMLESS_STRINGS:
                     self.constant(found["value"])
+
+    def _learn_homes(self, text: str) -> None:
+        for place in ("/home/", "/Users/"):
+            for rest in set(text.split(place)[1:]) if place in text else ():
+                if found := _PERSON.match(rest):
+                    self.add(place + found[0], "home folder", "~")
+                    self.person(found[0])
 
     def person(self, name: str) -> None:
         """The name of a user or a machine, unless it is everyone's or a word."""
@@ -329,62 +336,52 @@ class Redaction:
         if self._literals is None:
             self._literals, self._bounded = {}, {}
             for value, how in self._values.items():
-                for form in forms(value, short=how.bounded):
-                    if how.quoted:
-                        for mark in ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;"):
-                            instead = f"{mark}{how.instead}{mark}"
-                            self._literals.setdefault(
-                                f"{mark}{form}{mark}", _Value(how.kind, instead)
-                            )
-                        continue
+                for form in text_forms(value):
+                    self._know(form, how)
+                for form in () if how.quoted else packed_forms(value):
                     self._literals.setdefault(form, how)
-                    if how.bounded:
-                        word = re.escape(form)
-                        before = "" if form[0] in "/\\%" else rf"(?<![A-Za-z0-9_]{word})"
-                        self._bounded[form] = re.compile(rf"{word}{before}(?![A-Za-z0-9_\-])")
         return self._literals
 
+    def _know(self, form: str, how: _Value) -> None:
+        if how.quoted:
+            for mark in _MARKS:
+                quoted = _Value(how.kind, f"{mark}{how.instead}{mark}")
+                self._literals.setdefault(f"{mark}{form}{mark}", quoted)
+            return
+        self._literals.setdefault(form, how)
+        if how.bounded:
+            word = re.escape(form)
+            before = "" if form[0] in "/\\%" else rf"(?<![A-Za-z0-9_]{word})"
+            self._bounded[form] = re.compile(rf"{word}{before}(?![A-Za-z0-9_\-])")
 
-def forms(value: str, *, short: bool = False) -> Iterator[str]:
-    """``value`` as texts have it: as it is, escaped, quoted for URLs, in UTF-16 and in base64.
 
-    ``value`` is Latin-1 for the bytes of UTF-8. ``short``: without those that few write paths in.
+def text_forms(value: str) -> Iterator[str]:
+    """``value`` as texts have it: as it is, escaped for JSON, Python or HTML, quoted for URLs.
+
+    ``value`` is Latin-1 for the bytes of UTF-8.
     """
     data = value.encode("latin-1")
     plain = data.decode("utf-8", "replace")
-    seen = {value}
-    yield value
-    quoted = json.dumps(plain)[1:-1]
-    texts = [quoted, quoted.replace("/", "\\/"), quoted.replace("\\", "\\\\"), repr(plain)[1:-1]]
-    texts += [
-        html.escape(plain),
-        html.escape(plain).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),
-    ]
-    for each in (quote(data, safe=""), quote(data), quote_plus(data)):
-        texts += [each, re.sub("%..", lambda found: found[0].lower(), each)]
-    if not short:
-        texts += [
-            "".join(f"%{byte:02X}" for byte in data),
-            "".join(f"%{byte:02x}" for byte in data),
-        ]
-    texts += ["".join(f"\\u{unit:04x}" for unit in map(ord, plain))] if plain.isascii() else []
-    for each in map(latin, texts):
-        if each not in seen:
-            seen.add(each)
-            yield each
+    quoted, safe = json.dumps(plain)[1:-1], html.escape(plain)
+    texts = [plain, quoted, quoted.replace("/", "\\/"), quoted.replace("\\", "\\\\")]
+    texts += [repr(plain)[1:-1], safe, safe.replace("&#x27;", "&#39;").replace("&quot;", "&#34;")]
+    urls = [quote(data, safe=""), quote(data), quote_plus(data)]
+    urls.append("".join(f"%{byte:02X}" for byte in data))
+    texts += [*urls, *(re.sub("%..", lambda found: found[0].lower(), url) for url in urls)]
+    yield from dict.fromkeys((value, *map(latin, texts)))
+
+
+def packed_forms(value: str) -> Iterator[str]:
+    """``value`` in UTF-16, and in base64 wherever it begins in what was packed."""
+    data = value.encode("latin-1")
+    plain = data.decode("utf-8", "replace")
     for encoding in ("utf-16-le", "utf-16-be"):
         yield plain.encode(encoding, "replace").decode("latin-1")
-    if len(data) >= SHORTEST:
-        for start in range(3):
-            packed = base64.b64encode(b"\0" * start + data)
-            first = -(-start * 8 // 6)
-            last = len(packed) - 4 if (start + len(data)) % 3 else len(packed)
-            extra = {1: 1, 2: 2}.get((start + len(data)) % 3, 0)
-            word = packed[first : last + extra].decode()
-            if len(word) >= 7:
-                yield word
-                if (safe := word.translate(str.maketrans("+/", "-_"))) != word:
-                    yield safe
+    for start in range(3 if len(data) >= SHORTEST else 0):
+        packed = base64.b64encode(b"\0" * start + data).decode()
+        whole = len(packed) - (0, 3, 2)[(start + len(data)) % 3]
+        word = packed[(0, 2, 3)[start] : whole]
+        yield from dict.fromkeys((word, word.translate(_SAFE)))
 
 
 def latin(text: str) -> str:
@@ -447,6 +444,11 @@ def _addresses(text: str) -> Iterator[str]:
                 yield found[0]
 
 
+#: What base64 for URLs has instead.
+_SAFE = str.maketrans("+/", "-_")
+_MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
+#: Values of settings that have the name of a variable.
+_PLAIN = frozenset(("", "0", "1", "true", "false", "True", "False", "None", "null"))
 _EVENT = re.compile(
     r'"section": ?"env", "name": ?"(?P<name>[^"]*)", "value": ?"(?P<value>(?:[^"\\]|\\.)*)"'
 )
@@ -456,6 +458,8 @@ def _variables_in(text: str) -> Iterator[tuple[int, int, str]]:
     for pattern in (_VARIABLE, _EVENT):
         for found in pattern.finditer(text):
             value = found["value"]
-            plain = not value.strip() or value.startswith(("=", "[masked", "<masked", "~", "$"))
+            plain = value.strip() in _PLAIN or value.startswith(
+                ("=", "[masked", "<masked", "~", "$")
+            )
             if not plain and not HARMLESS_VARIABLES.fullmatch(found["name"]):
                 yield *found.span("value"), "variable"
