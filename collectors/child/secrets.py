@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from math import log2
 
 MASK = "<masked>"
@@ -221,7 +222,7 @@ def looks_random(word: str) -> bool:
     letters, digits = sum(map(str.isalpha, word)), sum(map(str.isdigit, word))
     if not letters or not digits or word.startswith(("/", "~", "$", "torch.", "buf", "primals")):
         return False
-    changes = sum(a.isdigit() != b.isdigit() for a, b in zip(word, word[1:], strict=False))
+    changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(word))
     bits = -sum(n / len(word) * log2(n / len(word)) for n in Counter(word).values())
     return changes >= (2 if len(word) >= 16 else 3) and bits >= (3.0 if len(word) >= 16 else 2.5)
 

@@ -1,4 +1,4 @@
-"""Commands on a run folder: ``traceview report``, ``ticket``, ``tables``, ``query``, ``timeline``."""
+"""Commands on a run folder: ``report``, ``ticket``, ``tables``, ``query`` and ``timeline``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ticket.md`` and ``ticket.zip`` of a run: every text without what is private, then searched again."""
+"""``ticket.md`` and ``ticket.zip`` of a run: all texts made private, then searched again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ import subprocess
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
+
+import polars as pl
 
 from traceview.collectors.child.secrets import is_secret
 from traceview.contracts import text_of
@@ -47,7 +49,9 @@ _RECORDS = (MANIFEST, RESULTS, "rollout.json")
 _TEXTS = frozenset((".json", ".jsonl", ".log", ".txt", ".py", ".diff", ".md", ".csv", ""))
 _UTF16 = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _ENV_SECONDS = 60
-_STRATEGY = 3  # of zlib: logs pack to 6 % with it, in a third of the time that 9 takes
+#: Characters of stderr where it has no traceback.
+_LAST = 4000
+_FAST = 3  # of zlib: logs pack to 6 % with it, in a third of the time that 9 takes
 
 
 @dataclass(frozen=True)
@@ -58,32 +62,23 @@ class Written:
     archive: Path
     bytes: int
     replaced: list[tuple[str, int, int]]
-    left_out: tuple[tuple[str, str], ...]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _File:
-    """One text of the bundle: of a file, or made here."""
+    """One text of the bundle: a file's, or ``text`` where there is no path."""
 
     name: str
     path: Path | None = None
     text: str = ""
-    change: Callable[[str], str] | None = field(default=None)
 
     def pieces(self) -> Iterator[str]:
         """Whole lines, as Latin-1."""
-        if self.path is None or self.change is not None:
-            text = self.text
-            if self.path is not None and self.change is not None:
-                with _opened(self.path) as file:
-                    text = self.change(file.read().decode("utf-8", "surrogateescape"))
-            yield from pieces(io.BytesIO(text.encode("utf-8", "surrogateescape")))
+        if self.path is None:
+            yield from pieces(io.BytesIO(self.text.encode("utf-8", "surrogateescape")))
             return
         with _opened(self.path) as file:
-            if self.name.endswith(".gz"):
-                yield from pieces(gzip.GzipFile(fileobj=file))
-            else:
-                yield from pieces(file)
+            yield from pieces(_unpacked(file, self.name))
 
 
 def write_ticket(
@@ -107,50 +102,34 @@ def write_ticket(
     redaction = Redaction(level)
     files, left_out = _files(run, redaction)
     _know(redaction, run)
-    facts = Facts(diagnosis, _results(run), form, level)
-    facts.error = _traceback(run) if diagnosis.verdict.outcome == "failed" else None
-    facts.versions, facts.runnable = versions, _runnable(tables)
-    facts.command = list(run.manifest.target)
-    plain = [to_json(diagnosis), *([trials_to_json(facts.results)] if facts.results else [])]
-    own = [text_of(each) for each in plain]
-    own += [facts.error or "", facts.versions or "", facts.runnable or ""]
-    for text in own:
-        redaction.learn(latin(text))
+    facts = Facts(diagnosis, _results(run), form, level, list(run.manifest.target), left_out)
+    facts.error = _traceback(run) if diagnosis.verdict.outcome == "failed" else ""
+    facts.versions, facts.runnable = versions or "", _runnable(tables)
     for file in files:
         for piece in file.pieces():
             redaction.learn(piece)
-
-    private, *trials = _in_data(plain, redaction)
-    facts.diagnosis = from_json(private)
-    facts.results = trials_from_json(trials[0]) if trials else None
-    facts.error, facts.versions, facts.runnable, *facts.command = redaction.in_texts(
-        [facts.error or "", facts.versions or "", facts.runnable or "", *facts.command]
-    )
-    files.append(_File("diagnosis.json", text=text_of(private) + "\n"))
+    _make_private(facts, redaction)
+    files.append(_File("diagnosis.json", text=text_of(to_json(facts.diagnosis)) + "\n"))
     files.append(_File("report.html", text=page_of(facts.diagnosis, facts.results)))
     if facts.runnable:
         files.append(_File("fx_graph_runnable.py", text=facts.runnable))
-    facts.left_out = left_out
-    scratch = archive.with_name(f".{ARCHIVE}.{os.getpid()}.part")
-    text = page.with_name(f".{PAGE}.{os.getpid()}.part")
+    parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in (page, archive)]
     try:
-        with _created(scratch) as file:
-            _pack(file, files, facts, redaction)
-        rendered = _page_in(scratch)
-        with _created(text) as file:
-            file.write(rendered)
-        _search(scratch, redaction)
-        size = scratch.stat().st_size
-        scratch.replace(archive)
-        text.replace(page)
+        folder.mkdir(parents=True, exist_ok=True)
+        with _created(parts[0]) as beside, _created(parts[1]) as packed:
+            beside.write(_pack(packed, files, facts, redaction))
+        _search(parts[1], redaction)
+        size = parts[1].stat().st_size
+        parts[1].replace(archive)
+        parts[0].replace(page)
     except OSError as error:
         fact = f"The ticket can't be written to {folder} ({error.strerror or error})."
         raise RunFolderError(fact, "Name another folder with -o DIR.", slug="unwritable") from error
     finally:
-        for path in (scratch, text):
+        for path in parts:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-    return Written(page, archive, size, redaction.table(), tuple(left_out))
+    return Written(page, archive, size, redaction.table())
 
 
 def collected_versions(run: Run) -> str | None:
@@ -228,24 +207,20 @@ def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str,
                 take(folder / entry.name, inner)
 
     def take(path: Path, name: str) -> None:
-        try:
-            mode = path.lstat().st_mode
-        except OSError:
-            return
-        why = _unfit(path, name, mode)
+        why = _unfit(path, name)
         if why is not None:
             left_out.append((name, why))
-        elif name.startswith("raw/sources/") and redaction.level != "none":
+        elif not name.startswith("raw/sources/") or redaction.level == "none":
+            found.append(_File(name, path))
+        else:
+            with _opened(path) as file:
+                source = file.read().decode("utf-8", "surrogateescape")
+            redaction.learn(latin(source))
             if redaction.level == "strict":
-                with _opened(path) as file:
-                    source = file.read().decode("utf-8", "surrogateescape")
                 hide_source(path.name, source, redaction)
                 left_out.append((name, "source is left out with --redact strict"))
             else:
-                change = lambda text: without_strings(text, redaction)  # noqa: E731
-                found.append(_File(name, path, change=change))
-        else:
-            found.append(_File(name, path))
+                found.append(_File(name, text=without_strings(source, redaction)))
 
     for name in _RECORDS:
         if (run.folder / name).exists():
@@ -258,17 +233,21 @@ def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str,
     return found, left_out
 
 
-def _unfit(path: Path, name: str, mode: int) -> str | None:
+def _unfit(path: Path, name: str) -> str | None:
     """Why a file can't be in the bundle."""
-    if stat.S_ISLNK(mode):
-        return "a symbolic link"
-    if not stat.S_ISREG(mode):
-        return "not a file"
-    stem = name.removesuffix(".gz")
-    if Path(stem).suffix.lower() in _TEXTS:
-        return None
-    with _opened(path) as file:
-        return "not a text" if b"\0" in file.read(8192) or stem != name else None
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return "a symbolic link"
+        if not stat.S_ISREG(mode):
+            return "not a file"
+        stem = name.removesuffix(".gz")
+        if Path(stem).suffix.lower() in _TEXTS:
+            return None
+        with _opened(path) as file:
+            return "not a text" if b"\0" in file.read(8192) or stem != name else None
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _know(redaction: Redaction, run: Run) -> None:
@@ -297,36 +276,34 @@ def _know(redaction: Redaction, run: Run) -> None:
             redaction.add(latin(value), "variable")
 
 
-def _in_data(data: list[dict[str, Any]], redaction: Redaction) -> list[dict[str, Any]]:
-    """Plain JSON data with every text private."""
+def _make_private(facts: Facts, redaction: Redaction) -> None:
+    """Take what is private out of every text of ``facts``."""
+    data: list[Any] = [to_json(facts.diagnosis)]
+    data.append(facts.results and trials_to_json(facts.results))
+    data.append([facts.error, facts.versions, facts.runnable, facts.command])
+    data.append(facts.left_out)
     texts: dict[str, str] = {}
 
-    def collect(value: object) -> None:
+    def changed(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
-            texts[value] = value
-        elif isinstance(value, dict):
-            for item in value.values():
-                collect(item)
-        elif isinstance(value, list):
-            for item in value:
-                collect(item)
-
-    def changed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        if isinstance(value, str):
-            return texts[value]
+            return change(value)
         if isinstance(value, dict):
-            return {key: changed(item) for key, item in value.items()}
-        return [changed(item) for item in value] if isinstance(value, list) else value
+            return {key: changed(item, change) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [changed(item, change) for item in value]
+        return value
 
-    collect(data)
-    texts = dict(zip(texts, redaction.in_texts(list(texts)), strict=True))
-    private: list[dict[str, Any]] = changed(data)
-    for each in private:
-        variables = (each.get("environment") or {}).get("variables")
-        for name in variables or () if redaction.level != "none" else ():
-            if variables[name] and not HARMLESS_VARIABLES.fullmatch(name):
-                variables[name] = "[masked variable]"
-    return private
+    changed(data, lambda text: texts.setdefault(text, text))
+    texts.update(zip(texts, redaction.in_texts(list(texts)), strict=True))
+    diagnosis, results, own, left_out = changed(data, texts.__getitem__)
+    variables = diagnosis["environment"].get("variables") or {}
+    for name in variables if redaction.level != "none" else ():
+        if variables[name] and not HARMLESS_VARIABLES.fullmatch(name):
+            variables[name] = "[masked variable]"
+    facts.diagnosis = from_json(diagnosis)
+    facts.results = trials_from_json(results) if results else None
+    facts.error, facts.versions, facts.runnable, facts.command = own
+    facts.left_out = [(name, why) for name, why in left_out]
 
 
 def _results(run: Run) -> Results | None:
@@ -338,56 +315,56 @@ def _results(run: Run) -> Results | None:
         return None
 
 
-def _traceback(run: Run) -> str | None:
+def _traceback(run: Run) -> str:
     """The last traceback that the script wrote, of the first pass that failed."""
     for record in run.manifest.passes:
         ending = record.ending
         if ending.kind in ("stopped", "interrupted") or (ending.kind, ending.code) == ("exit", 0):
             continue
-        with contextlib.suppress(OSError), _opened(run.raw(record) / "stderr.txt") as file:
-            file.seek(max(0, (run.raw(record) / "stderr.txt").stat().st_size - _PIECE))
+        path = run.raw(record) / "stderr.txt"
+        with contextlib.suppress(OSError), _opened(path) as file:
+            file.seek(max(0, path.stat().st_size - _PIECE))
             text = file.read().decode("utf-8", "replace")
             begin = text.rfind("Traceback (most recent call last):")
             if text.strip():
-                return text[begin if begin >= 0 else -4000 :].strip()
-    return None
+                return text[begin if begin >= 0 else -_LAST :].strip()
+    return ""
 
 
-def _runnable(tables: Tables) -> str | None:
+def _runnable(tables: Tables) -> str:
     """torch's own reproducer of the compile that failed."""
-    failed = tables["compiles"].filter(tables["compiles"]["outcome"] == "failed")
-    graphs = tables["graphs"]
-    if failed.is_empty() or graphs.is_empty():
-        return None
-    of_it = graphs.filter(
-        (graphs["kind"] == "fx_graph_runnable")
-        & graphs["compile_id"].is_in(failed["compile_id"].to_list())
-    )
-    return None if of_it.is_empty() else of_it["text"][-1]
+    failed = tables["compiles"].filter(pl.col("outcome") == "failed").select("compile_id")
+    texts = tables["graphs"].filter(pl.col("kind") == "fx_graph_runnable")
+    texts = texts.join(failed, on="compile_id", how="semi")
+    return "" if texts.is_empty() else str(texts["text"][-1])
 
 
-def _pack(file: IO[bytes], files: list[_File], facts: Facts, redaction: Redaction) -> None:
-    """All files, the page last, since it counts what was replaced in the others."""
+def _pack(file: IO[bytes], files: list[_File], facts: Facts, redaction: Redaction) -> bytes:
+    """All files, the page last, since it counts what was replaced in the others; the page."""
     used: set[str] = set()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_STRATEGY) as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         archive.comment = MARK.encode()
         for each in files:
             name = _free(redaction.in_text(each.name), used)
             packed = name.endswith(".gz")
-            info = zipfile.ZipInfo(name)
-            info.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
-            info.external_attr = 0o600 << 16
-            with archive.open(info, "w", force_zip64=True) as member:
-                target: Any = gzip.GzipFile("", "wb", _STRATEGY, member, 0) if packed else member
+            with archive.open(_member(name, packed), "w", force_zip64=True) as member:
+                target: Any = gzip.GzipFile("", "wb", _FAST, member, 0) if packed else member
                 for piece in each.pieces():
                     target.write(redaction.redacted(piece, name).encode("latin-1"))
                 if packed:
                     target.close()
         facts.replaced, facts.members = redaction.table(), sorted(used)
-        page = redaction.in_text(f"{MARK}\n{render(facts)}\n")
-        info = zipfile.ZipInfo(PAGE)
-        info.external_attr = 0o600 << 16
-        archive.writestr(info, page, zipfile.ZIP_DEFLATED)
+        page = redaction.in_text(f"{MARK}\n{render(facts)}\n").encode("utf-8", "replace")
+        archive.writestr(_member(PAGE, False), page, compresslevel=_FAST)
+    return page
+
+
+def _member(name: str, packed: bool) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
+    info._compresslevel = _FAST  # type: ignore[attr-defined] # as ZipFile.write sets it
+    info.external_attr = 0o600 << 16
+    return info
 
 
 def _free(name: str, used: set[str]) -> str:
@@ -401,24 +378,18 @@ def _free(name: str, used: set[str]) -> str:
     return name
 
 
-def _page_in(archive: Path) -> bytes:
-    with zipfile.ZipFile(archive) as packed:
-        return packed.read(PAGE)
-
-
 def _search(archive: Path, redaction: Redaction) -> None:
     """RunFolderError if a value that was taken out is anywhere in the archive."""
     with zipfile.ZipFile(archive) as packed:
         for info in packed.infolist():
             kind = redaction.leaks(latin(info.filename))
+            before = ""
             with packed.open(info) as member:
-                stream = gzip.GzipFile(fileobj=member) if info.filename.endswith(".gz") else member
-                before = ""
-                for piece in pieces(stream):  # type: ignore[arg-type]
+                for piece in pieces(_unpacked(member, info.filename)):
                     kind = kind or redaction.leaks(before + piece)
                     before = piece[-min(redaction.longest, 1 << 16) :]
             if kind is not None:
-                fact = f"The ticket still had a value of kind {kind!r} in {info.filename} and was removed."
+                fact = f"A private value ({kind}) was left in {info.filename}: nothing was written."
                 remedy = "Take it out of the run folder yourself, or report this as a bug."
                 raise RunFolderError(fact, remedy, slug="ticket-leaks")
 
@@ -442,13 +413,16 @@ def _check_ours(page: Path, archive: Path) -> None:
             raise RunFolderError(fact, "Name another folder with -o DIR.", slug="not-ours")
 
 
+def _unpacked(file: IO[bytes], name: str) -> IO[bytes]:
+    return cast(IO[bytes], gzip.GzipFile(fileobj=file)) if name.endswith(".gz") else file
+
+
 def _opened(path: Path) -> IO[bytes]:
     """The file itself, never what a link points to."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
 
 
 def _created(path: Path) -> IO[bytes]:
-    path.parent.mkdir(parents=True, exist_ok=True)
     return os.fdopen(
         os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w+b"
     )

@@ -50,12 +50,12 @@ class Facts:
     results: Results | None
     form: Form
     level: Level
-    error: str | None = None
-    versions: str | None = None
-    runnable: str | None = None
-    command: list[str] = field(default_factory=list)
+    command: list[str]
+    left_out: list[tuple[str, str]]
+    error: str = ""
+    versions: str = ""
+    runnable: str = ""
     replaced: list[tuple[str, int, int]] = field(default_factory=list)
-    left_out: list[tuple[str, str]] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
 
 
@@ -90,7 +90,7 @@ def first_failing(results: Results | None) -> str | None:
 
 def signature(facts: Facts) -> str:
     """Words to look for an issue with: the error's class, and its message less what is ours."""
-    found = list(_LAST_ERROR.finditer(facts.error or ""))
+    found = list(_LAST_ERROR.finditer(facts.error))
     if found:
         # The class without its module, then the longest words of its message.
         kind = found[-1]["type"].rpartition(".")[2]

@@ -63,9 +63,14 @@ _HOST = re.compile(
 _COMPARED = re.compile(
     r"[=!]= ?\\*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[^\\\r\n]){3,300})\\*(?P=quote)"
 )
-_VARIABLE = re.compile(
-    r"(?:^|\bexport |\bsetenv |\benv |environ\W{0,3}|[{,]\s?)\\*[\"']?(?P<name>[A-Z][A-Z0-9_]{2,60})\\*"
-    r"(?:=\\*[\"']?|[\"']\s?:\s?\\*[\"'])(?P<value>(?:(?!\\*[\"'])[^\r\n,;}]){1,2000})"
+_VALUE = r"(?:(?!\\*[\"'])[^\r\n,;}]){1,2000}"
+_ASSIGNED = re.compile(
+    r"(?:^|\\[nt]|\bexport |\benv )(?P<name>[A-Z][A-Z0-9_]{2,60})"
+    rf"=\\*[\"']?(?P<value>{_VALUE})"
+)
+_IN_MAPPING = re.compile(
+    r"(?:environ\W{0,3}|[{,]\s?|^\s*)\\*[\"'](?P<name>[A-Z][A-Z0-9_]{2,60})\\*"
+    rf"[\"']\s?:\s?\\*[\"'](?P<value>{_VALUE})"
 )
 #: What variables may have in a ticket; the names of others stay, their values go.
 HARMLESS_VARIABLES = re.compile(
@@ -97,7 +102,10 @@ _GUARDS = r"[=!]= ?\\*[\"'][^\s\"'\\]"
 #: Words that may be base64, or quoted for a URL.
 _WORDS = (r"[A-Za-z0-9+/]{24,}={0,2}", r"[^\s\"'<>]*%[2-7][0-9A-Fa-f][^\s\"'<>]*")
 _NAMED_HOSTS = r"(?i:host_?name|nodename|node_name|user_?name|logname)"
-_VARIABLES = r"(?:^|export |setenv |env |environ[^A-Za-z]{0,3}|[{,]\s?)\\*[\"']?[A-Z][A-Z0-9_]{2,60}\\*(?:=|[\"']\s?:)"
+_VARIABLES = (
+    r"(?:^|\\[nt]|export |env )[A-Z][A-Z0-9_]{2,60}=\S"
+    r"|[\"'][A-Z][A-Z0-9_]{2,60}\\*[\"']\s?:\s?\\*[\"']"
+)
 #: Lines with nothing of this have nothing private but values that are known. Rust's dialect.
 _LOOK = "|".join((_HINTS, _GUARDS, _NAMED_HOSTS, _VARIABLES, r"\"section\": ?\"env\""))
 #: Names of people and machines that are everyone's.
@@ -184,19 +192,19 @@ class Redaction:
         if len(self._seen) > _MOST_SEEN:
             self._seen.clear()
         lines = set(text.split("\n"))
-        long = {line for line in lines if len(line) > _LONG}
-        lines -= long
-        for line in long:
-            lines.update(line.split(_PART))
-        parts = [part for part in lines if hash(part) not in self._seen]
-        self._seen.update(map(hash, parts))
-        for index in _matching(parts, _LOOK):
-            self._looked.add(hash(parts[index]))
-            self._learn_from(parts[index])
-        self._looked.update(
-            hash(line) for line in long if not self._looked.isdisjoint(map(hash, line.split(_PART)))
-        )
-        text = "\n".join(parts)
+        long = [(line, line.split(_PART)) for line in lines if len(line) > _LONG]
+        for line, parts in long:
+            lines.remove(line)
+            lines.update(parts)
+        new = [part for part in lines if hash(part) not in self._seen]
+        self._seen.update(map(hash, new))
+        for index in _matching(new, _LOOK):
+            self._looked.add(hash(new[index]))
+            self._learn_from(new[index])
+        for line, parts in long:
+            if not self._looked.isdisjoint(map(hash, parts)):
+                self._looked.add(hash(line))
+        text = "\n".join(new)
         for word in _words(text):
             if (hidden := _hidden_in(word)) is not None:
                 self._learn_from(hidden)
@@ -211,13 +219,13 @@ class Redaction:
         if self.level == "none":
             return text
         lines = unescaped(text).split("\n")
-        for index, line in enumerate(lines):
-            if hash(line) in self._looked:
-                parts = line.split(_PART) if len(line) > _LONG else [line]
-                for place, part in enumerate(parts):
-                    if hash(part) in self._looked:
-                        parts[place] = self._without_places(part, file)
-                lines[index] = _PART.join(parts)
+        looked = self._looked
+        for index in [n for n, key in enumerate(map(hash, lines)) if key in looked]:
+            parts = lines[index].split(_PART) if len(lines[index]) > _LONG else [lines[index]]
+            for place, part in enumerate(parts):
+                if hash(part) in looked:
+                    parts[place] = self._without_places(part, file)
+            lines[index] = _PART.join(parts)
         return self._without_values("\n".join(lines), file)
 
     def in_texts(self, texts: Sequence[str]) -> list[str]:
@@ -448,14 +456,14 @@ def _addresses(text: str) -> Iterator[str]:
 _SAFE = str.maketrans("+/", "-_")
 _MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
 #: Values of settings that have the name of a variable.
-_PLAIN = frozenset(("", "0", "1", "true", "false", "True", "False", "None", "null"))
+_PLAIN = frozenset(("", "0", "1", "true", "false", "True", "False", "None", "null", "constexpr"))
 _EVENT = re.compile(
     r'"section": ?"env", "name": ?"(?P<name>[^"]*)", "value": ?"(?P<value>(?:[^"\\]|\\.)*)"'
 )
 
 
 def _variables_in(text: str) -> Iterator[tuple[int, int, str]]:
-    for pattern in (_VARIABLE, _EVENT):
+    for pattern in (_ASSIGNED, _IN_MAPPING, _EVENT):
         for found in pattern.finditer(text):
             value = found["value"]
             plain = value.strip() in _PLAIN or value.startswith(

@@ -1,4 +1,4 @@
-"""The user's own source in a ticket: its strings go, and in a strict one its names and lines, too."""
+"""The user's own source in a ticket: its strings go, in a strict one its names and lines, too."""
 
 from __future__ import annotations
 
