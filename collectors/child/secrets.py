@@ -87,9 +87,10 @@ _NEXT_TO = re.compile(
     r"(?i:token|secret|password|passwd|credential|api[_ ]?key|access[_ ]?key)s?"
     r"(?:\s+(?:is|was|of))?[\s\"'`<(]{1,3}(?P<value>[A-Za-z0-9+/_\-=]{20,200})"
 )
-#: Names that make a secret of any value; what other names have must look random.
-_STRONG = _ALWAYS - {"signature", "authtoken", "dsn"}
-_STRONG_BEFORE = frozenset(("api", "secret", "access", "private", "auth", "account", "encryption"))
+#: Names that make a secret of any literal value; what others have must look random.
+STRONG_NAMES = _ALWAYS - {"signature"}
+STRONG_KEYS = frozenset(("api", "secret", "access", "private", "auth", "account", "encryption"))
+WEAK_NAMES = _LAST | {"signature"}
 _CODE = re.compile(
     r"(?i:none|null|true|false|str|int|float|bool|bytes|any|optional|string|self|args|masked"
     r"|required|default|redacted|getpass|yes|no|on|off|bearer|basic|token|digest|\d{1,5})"
@@ -200,8 +201,8 @@ def _named(text: str, found: re.Match[str], option: bool) -> Iterator[tuple[int,
     if not value or value.startswith(("<", "[", "/", "-")) or MASK in value:
         return
     parts = [part.lower() for part in _PARTS.findall(name)]
-    strong = any(part in _STRONG for part in parts) or (
-        len(parts) > 1 and parts[-1] == "key" and parts[-2] in _STRONG_BEFORE
+    strong = any(part in STRONG_NAMES for part in parts) or (
+        len(parts) > 1 and parts[-1] == "key" and parts[-2] in STRONG_KEYS
     )
     is_code = _CODE.fullmatch(value) is not None
     if not quoted and not option:

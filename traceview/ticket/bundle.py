@@ -29,13 +29,8 @@ from traceview.json_errors import NOT_JSON
 from traceview.run import MANIFEST, Run
 from traceview.tables import Tables
 from traceview.ticket.form import Facts, Form, render
-from traceview.ticket.redaction import (
-    HARMLESS_VARIABLES,
-    SHORTEST,
-    Level,
-    Redaction,
-    latin,
-)
+from traceview.ticket.private import HARMLESS_VARIABLES, SHORTEST
+from traceview.ticket.redaction import Level, Redaction, latin
 from traceview.ticket.source import hide_source, without_strings
 from traceview.trials.model import RESULTS, Results
 from traceview.trials.model import from_json as trials_from_json

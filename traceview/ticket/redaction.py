@@ -11,119 +11,43 @@ polars' regular expressions and multi-pattern search choose the few lines that a
 from __future__ import annotations
 
 import base64
-import binascii
 import html
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
-from urllib.parse import quote, quote_plus, unquote_to_bytes
+from urllib.parse import quote, quote_plus
 
 import polars as pl
 
-from traceview.collectors.child.secrets import SHAPES, looks_random, secrets_in
+from traceview.ticket.private import (
+    CONSTANT,
+    LOOK,
+    PERSON,
+    SHORTEST,
+    hidden_in,
+    homes_in,
+    is_someone,
+    places_in,
+    unescaped,
+    values_in,
+)
 
 Level = Literal["standard", "strict", "none"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-#: A shorter value is replaced only where its name is: elsewhere it is most likely another word.
-SHORTEST = 6
 #: Longer lines are looked at in parts: those of a JSON object.
 _LONG = 300
 _PART = ", "
 _BETWEEN_TEXTS = "\n\x1e\n"
 _MOST_SEEN = 500_000
-_EMAIL = re.compile(
-    r"(?<![\w.+\-])(?:(?<=\\n)|(?<=\\t))?[A-Za-z0-9][\w.+\-]*@(?:[A-Za-z0-9][\w\-]*\.)+"
-    r"(?:com|org|net|edu|gov|io|ai|dev|app|cloud|info|local|internal|corp|example|test|invalid"
-    r"|ac|at|au|be|br|ca|ch|cn|co|cz|de|dk|es|eu|fi|fr|gr|hk|hu|ie|il|in|jp|kr|lu|mx|nl|no|nz|pl"
-    r"|pt|ro|ru|se|sg|sk|tr|tw|ua|uk|us|za)(?![\w(\-])",
-    re.ASCII,
-)
-_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_IPV4 = re.compile(
-    rf"(?:(?<![\w.\-])|(?<=\\n)|(?<=\\t))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w\-]|\.\d)", re.ASCII
-)
-_IPV6 = re.compile(
-    r"(?<![\w:.])(?:(?:[0-9a-fA-F]{1,4}:){7}[0-9a-fA-F]{1,4}"
-    r"|(?:[23][0-9a-fA-F]{3}|fe[89abAB][0-9a-fA-F]|f[cdCD][0-9a-fA-F]{2})"
-    r"(?::[0-9a-fA-F]{1,4}){0,6}::(?:[0-9a-fA-F]{1,4}(?::[0-9a-fA-F]{1,4}){0,6})?)(?![\w:])"
-)
-#: Addresses of no machine in particular.
-_NO_ONES = re.compile(r"127\.|0\.0\.0\.0$|255\.255\.|(?:0:){7}")
-#: Four numbers are a version, too.
-_VERSION = re.compile(r"(?i)nvidia|cu\d\d|cudnn|cublas|nccl|version|driver|==|release|\bv\Z")
-_PERSON = re.compile(r"[^/\s\"'\\:,;<>()\[\]{}%&]{1,64}")
-_HOST = re.compile(
-    r"(?i:host_?name|nodename|node_name|user_?name|logname|SLURMD_NODENAME)\\*[\"']?\s*[:=]\s*\\*[\"']?"
-    r"(?P<value>[A-Za-z0-9][\w.\-]{2,80})"
-)
-#: A string that a guard or a line of code compares with.
-_COMPARED = re.compile(
-    r"[=!]= ?\\*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[^\\\r\n]){3,300})\\*(?P=quote)"
-)
-_VALUE = r"(?:(?!\\*[\"'])[^\r\n,;}]){1,2000}"
-_ASSIGNED = re.compile(
-    r"(?:^|\\[nt]|\bexport |\benv )(?P<name>[A-Z][A-Z0-9_]{2,60})"
-    rf"=\\*[\"']?(?P<value>{_VALUE})"
-)
-_IN_MAPPING = re.compile(
-    r"(?:environ\W{0,3}|[{,]\s?|^\s*)\\*[\"'](?P<name>[A-Z][A-Z0-9_]{2,60})\\*"
-    rf"[\"']\s?:\s?\\*[\"'](?P<value>{_VALUE})"
-)
-#: What variables may have in a ticket; the names of others stay, their values go.
-HARMLESS_VARIABLES = re.compile(
-    r"(?:TORCH|PYTORCH|TORCHINDUCTOR|TORCHDYNAMO|INDUCTOR|CUDA|CUBLAS|CUDNN|NVIDIA|TRITON|OMP|MKL"
-    r"|KMP|GOMP|NCCL|ATEN|AOT|TRACEVIEW|MALLOC)(?:_|[A-Z0-9]*_)?\w*|LD_PRELOAD|CXX|CC|RANK|WORLD_SIZE"
-    r"|LOCAL_RANK|LOCAL_WORLD_SIZE|TEARDOWN_CUPTI|PYTHONHASHSEED|PYTHONPATH"
-)
-_ESCAPED = re.compile(r"\\u00(2[013-9a-fA-F]|[3467][0-9a-fA-F]|5[0-9abdefABDEF])")
-_WIDE = re.compile(r"(?:[\t -~]\x00){6,}|(?:\x00[\t -~]){6,}")
-_STRONG = r"pass(?:word|wd|phrase|code)|pwd|secret|creds|credential|auth(?:orization|token)|dsn|api_?key|cookie"
-_WEAK = r"(?i:token|key|auth|sig|signature|pat|pass|bearer)"
-_BETWEEN = r"\\*[\"']?\]?\s{0,3}(?:=|:|%3[aAdD])\s{0,3}\\*[\"']?"
-_RANDOM = r"[A-Za-z0-9+/_.~\-]{0,40}[A-Za-z][+/_.~\-]{0,3}[0-9][+/_.~\-]{0,3}[A-Za-z]"
-_HINTS = "|".join(
-    (
-        rf"(?i:{_STRONG})[A-Za-z0-9_.\-]{{0,24}}{_BETWEEN}[^\s\"'\\\[\](){{}}<>,;=&]",
-        rf"{_WEAK}{_BETWEEN}(?:[A-Za-z]+\s+)?{_RANDOM}",
-        rf"--?[A-Za-z0-9_.\-]{{0,30}}(?:(?i:{_STRONG})[A-Za-z0-9_.\-]{{0,20}}|{_WEAK})\s+[^\s\-]",
-        r"(?i:bearer|basic|token|secret|password|credential|key)s?(?: is| was| of)?[\s\"'`<(]{1,3}"
-        + _RANDOM,
-        r"[A-Za-z0-9]@[A-Za-z0-9][A-Za-z0-9\-]*\.[A-Za-z]",
-        r"://[^\s/?#'\"]*@|[A-Za-z0-9_+\-]:[^\s:@/'\"]+@[A-Za-z0-9]",
-        r"(?:^|[^A-Za-z0-9_.\-]|\\[nt])(?:[0-9]{1,3}\.){3}[0-9]",
-        r"[0-9a-fA-F]:[0-9a-fA-F]{0,4}:[0-9a-fA-F]{0,4}:",
-        *(shape.replace(r"\w", "[A-Za-z0-9_]") for shape in SHAPES.values()),
-    )
-)
-_GUARDS = r"[=!]= ?\\*[\"'][^\s\"'\\]"
-#: Words that may be base64, or quoted for a URL.
-_WORDS = (r"[A-Za-z0-9+/]{24,}={0,2}", r"[^\s\"'<>]*%[2-7][0-9A-Fa-f][^\s\"'<>]*")
-_NAMED_HOSTS = r"(?i:host_?name|nodename|node_name|user_?name|logname)"
-_VARIABLES = (
-    r"(?:^|\\[nt]|export |env )[A-Z][A-Z0-9_]{2,60}=\S"
-    r"|[\"'][A-Z][A-Z0-9_]{2,60}\\*[\"']\s?:\s?\\*[\"']"
-)
-#: Lines with nothing of this have nothing private but values that are known. Rust's dialect.
-_LOOK = "|".join((_HINTS, _GUARDS, _NAMED_HOSTS, _VARIABLES, r"\"section\": ?\"env\""))
-#: Names of people and machines that are everyone's.
-_COMMON = frozenset(
-    "user root ubuntu admin runner home nobody default jovyan coder vscode docker node worker debian"
-    " centos fedora workspace ec2-user localhost localhost.localdomain python torch pytorch trace"
-    " train model tensor compile linux shared public guest build data".split()
-)
-#: Strings of torch and Python that say nothing about anyone.
-HARMLESS_STRINGS = frozenset(
-    "cpu cuda mps xpu meta hip inductor eager aot_eager aot_eager_decomp_partition default"
-    " reduce-overhead max-autotune max-autotune-no-cudagraphs train eval training mean sum none"
-    " relu gelu silu tanh sigmoid softmax nearest bilinear bicubic bfloat16 float16 float32 float64"
-    " int8 int32 int64 bool highest high medium forward backward weight bias loss step utf-8 utf8"
-    " ascii __main__ same valid zeros reflect constant replicate fan_in fan_out linear batch token"
-    " input inputs output outputs nccl gloo triton strided contiguous_format channels_last zero"
-    " fixed variable causal full True False None".split()
-)
+#: A string that is no one else's: with a capital after a space, or with letters and digits.
+_ALONE = re.compile(r" .*[A-Z]|[A-Z].* |(?=.*[A-Za-z])(?=.*[0-9])^[\w\-.+!#]+$")
+_LEAST_ALONE = 8
+#: What base64 for URLs has instead.
+_SAFE = str.maketrans("+/", "-_")
+_MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
 
 
 @dataclass
@@ -149,6 +73,7 @@ class Redaction:
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _values: dict[str, _Value] = field(default_factory=dict)
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: Every form of every value; made again after one was added.
     _literals: dict[str, _Value] | None = None
     _bounded: dict[str, re.Pattern[str]] = field(default_factory=dict)
     #: Lines and parts that were read before: logs repeat most of theirs.
@@ -163,17 +88,16 @@ class Redaction:
         """
         if self.level == "none" or not value or value in self._values or "[masked" in value:
             return
-        bounded = instead is not None or kind in ("host or user name", "name")
+        bounded = instead is not None or kind == PERSON
         self._values[value] = _Value(kind, instead or f"[masked {kind}]", bounded)
         self._literals = None
 
     def constant(self, value: str) -> str:
-        """A string constant of the user's: what stands in its place. Replaced elsewhere, too."""
+        """A string of the user's code: what stands in its place. Replaced elsewhere, too."""
         instead = self.numbered("string", value)
-        distinct = len(value) >= 8 and re.search(r"[A-Z0-9]", value) and value not in self._values
         if len(value) >= SHORTEST and value not in self._values and "[masked" not in value:
-            whole = bool(distinct) and not re.fullmatch(r"[A-Z][a-z]+|[\d\W]+|[A-Z_]+", value)
-            self._values[value] = _Value("string constant", instead, quoted=not whole)
+            whole = len(value) >= _LEAST_ALONE and _ALONE.search(value) is not None
+            self._values[value] = _Value(CONSTANT, instead, quoted=not whole)
             self._literals = None
         return instead
 
@@ -192,27 +116,25 @@ class Redaction:
         if len(self._seen) > _MOST_SEEN:
             self._seen.clear()
         lines = set(text.split("\n"))
-        long = [(line, line.split(_PART)) for line in lines if len(line) > _LONG]
+        long = [(line, _parts(line)) for line in lines if len(line) > _LONG]
         for line, parts in long:
             lines.remove(line)
             lines.update(parts)
         new = [part for part in lines if hash(part) not in self._seen]
         self._seen.update(map(hash, new))
-        for index in _matching(new, _LOOK):
+        for index in pl.Series(new, dtype=pl.String).str.contains(LOOK).arg_true():
             self._looked.add(hash(new[index]))
             self._learn_from(new[index])
         for line, parts in long:
             if not self._looked.isdisjoint(map(hash, parts)):
                 self._looked.add(hash(line))
         text = "\n".join(new)
-        for word in _words(text):
-            if (hidden := _hidden_in(word)) is not None:
+        for hidden in (text, *hidden_in(text)):
+            for home, owner in homes_in(hidden):
+                self.add(home, "home folder", "~")
+                self.person(owner)
+            if hidden is not text:
                 self._learn_from(hidden)
-                self._learn_homes(hidden)
-        self._learn_homes(text)
-        if "\x00" in text:
-            for found in _WIDE.finditer(text):
-                self._learn_from(found[0].replace("\x00", ""))
 
     def redacted(self, text: str, file: str = "") -> str:
         """``text`` without what is private; what was replaced counts for ``file``."""
@@ -221,11 +143,11 @@ class Redaction:
         lines = unescaped(text).split("\n")
         looked = self._looked
         for index in [n for n, key in enumerate(map(hash, lines)) if key in looked]:
-            parts = lines[index].split(_PART) if len(lines[index]) > _LONG else [lines[index]]
+            parts = _parts(lines[index])
             for place, part in enumerate(parts):
                 if hash(part) in looked:
                     parts[place] = self._without_places(part, file)
-            lines[index] = _PART.join(parts)
+            lines[index] = _PART.join(parts) if len(parts) > 1 else parts[0]
         return self._without_values("\n".join(lines), file)
 
     def in_texts(self, texts: Sequence[str]) -> list[str]:
@@ -241,10 +163,8 @@ class Redaction:
 
     def leaks(self, text: str) -> str | None:
         """The kind of a value that was to be taken out and is in ``text``."""
-        literals = self._known_literals()
-        if not literals:
-            return None
-        for literal in _found(unescaped(text), literals):
+        literals, text = self._known_literals(), unescaped(text)
+        for literal in _found(text, literals):
             pattern = self._bounded.get(literal)
             if pattern is None or pattern.search(text):
                 return literals[literal].kind
@@ -260,107 +180,64 @@ class Redaction:
         rows = ((kind, sum(files.values()), len(files)) for kind, files in self.counts.items())
         return sorted(rows, key=lambda row: (-row[1], row[0]))
 
-    def _learn_from(self, text: str) -> None:
-        for begin, end, kind in secrets_in(text):
-            value = text[begin:end]
-            if kind == "private key":
-                for line in re.split(r"\\[nrt]|\s+", value):
-                    if len(line) >= 16:
-                        self.add(line, kind)
-            elif kind == "cookie":
-                for pair in value.split(";"):
-                    self._add_secret(pair.partition("=")[2].strip(), kind)
-            else:
-                self._add_secret(value, kind)
-        for found in _EMAIL.finditer(text):
-            self.add(found[0], "e-mail address")
-        for found in _addresses(text):
-            self.add(found, "IP address")
-        for found in _HOST.finditer(text):
-            self.person(found["value"])
-        for begin, end, kind in _variables_in(text):
-            if looks_random(text[begin:end]):
-                self.add(text[begin:end], kind)
-        if _is_guard(text):
-            for found in _COMPARED.finditer(text):
-                if found["value"] not in HARMLESS_STRINGS:
-                    self.constant(found["value"])
-
-    def _learn_homes(self, text: str) -> None:
-        for place in ("/home/", "/Users/"):
-            for rest in set(text.split(place)[1:]) if place in text else ():
-                if found := _PERSON.match(rest):
-                    self.add(place + found[0], "home folder", "~")
-                    self.person(found[0])
-
     def person(self, name: str) -> None:
         """The name of a user or a machine, unless it is everyone's or a word."""
-        if len(name) >= 5 and name.lower() not in _COMMON and re.search("[A-Za-z]", name):
-            self.add(name, "host or user name")
+        if is_someone(name):
+            self.add(name, PERSON)
 
-    def _add_secret(self, value: str, kind: str) -> None:
-        mixed = re.search(r"[^A-Za-z]", value) and re.search(r"[A-Za-z0-9]", value)
-        if len(value) >= SHORTEST and (mixed or len(value) >= 10):
-            self.add(value, kind)
+    def _learn_from(self, text: str) -> None:
+        for value, kind in values_in(text):
+            if kind == CONSTANT:
+                self.constant(value)
+            else:
+                self.add(value, kind)
 
     def _without_values(self, text: str, file: str) -> str:
         literals = self._known_literals()
-        if not literals:
-            return text
         for literal in sorted(_found(text, literals), key=len, reverse=True):
             value = literals[literal]
             pattern = self._bounded.get(literal)
             if pattern is not None:
-                instead = value.instead
-                text, times = pattern.subn(lambda _, instead=instead: instead, text)
+                text, times = pattern.subn(value.instead, text)
             else:
                 times = text.count(literal)
                 text = text.replace(literal, value.instead)
-            if times:
-                self.counts[value.kind][file] += times
+            self._count(value.kind, file, times)
         return text
 
     def _without_places(self, text: str, file: str) -> str:
         """What is private by where it stands: behind a name, in a guard, in a variable."""
-        spans = [span for span in secrets_in(text) if "[masked" not in text[span[0] : span[1]]]
-        spans += [(*found.span(), "e-mail address") for found in _EMAIL.finditer(text)]
-        if _is_guard(text):
-            spans += [
-                (*found.span("value"), "string constant")
-                for found in _COMPARED.finditer(text)
-                if found["value"] not in HARMLESS_STRINGS and "[masked" not in found["value"]
-            ]
-        spans += _variables_in(text)
         done, parts = 0, []
-        for begin, end, kind in sorted(spans):
-            if begin >= done:
+        for begin, end, kind in sorted(places_in(text)):
+            if begin >= done and not text[begin:end].startswith(("[masked", "<masked")):
                 parts += [text[done:begin], f"[masked {kind}]"]
                 done = end
-                self.counts[kind][file] += 1
+                self._count(kind, file, 1)
         return "".join((*parts, text[done:])) if parts else text
 
-    def _known_literals(self) -> dict[str, _Value]:
-        """Every form of every value."""
-        if self._literals is None:
-            self._literals, self._bounded = {}, {}
-            for value, how in self._values.items():
-                for form in text_forms(value):
-                    self._know(form, how)
-                for form in () if how.quoted else packed_forms(value):
-                    self._literals.setdefault(form, how)
-        return self._literals
+    def _count(self, kind: str, file: str, times: int) -> None:
+        if file and times:
+            self.counts[kind][file] += times
 
-    def _know(self, form: str, how: _Value) -> None:
-        if how.quoted:
-            for mark in _MARKS:
-                quoted = _Value(how.kind, f"{mark}{how.instead}{mark}")
-                self._literals.setdefault(f"{mark}{form}{mark}", quoted)
-            return
-        self._literals.setdefault(form, how)
-        if how.bounded:
-            word = re.escape(form)
-            before = "" if form[0] in "/\\%" else rf"(?<![A-Za-z0-9_]{word})"
-            self._bounded[form] = re.compile(rf"{word}{before}(?![A-Za-z0-9_\-])")
+    def _known_literals(self) -> dict[str, _Value]:
+        if self._literals is not None:
+            return self._literals
+        found: dict[str, _Value] = {}
+        self._bounded.clear()
+        for value, how in self._values.items():
+            for form in text_forms(value):
+                if how.quoted:
+                    for mark in _MARKS:
+                        quoted = _Value(how.kind, f"{mark}{how.instead}{mark}")
+                        found.setdefault(f"{mark}{form}{mark}", quoted)
+                    continue
+                found.setdefault(form, how)
+                if how.bounded:
+                    self._bounded[form] = _whole(form)
+            for form in () if how.quoted else packed_forms(value):
+                found.setdefault(form, how)
+        self._literals = found
+        return found
 
 
 def text_forms(value: str) -> Iterator[str]:
@@ -397,77 +274,24 @@ def latin(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def unescaped(text: str) -> str:
-    r"""``text`` with ``\u0041`` as ``A``, which means the same in JSON and in Python."""
-    if "\\u00" not in text:
-        return text
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
-
-
-def _found(text: str, literals: Iterable[str]) -> list[str]:
+def _found(text: str, literals: Mapping[str, object]) -> list[str]:
     """Those of ``literals`` that are in ``text``."""
-    patterns = pl.Series(list(literals), dtype=pl.String)
-    one = pl.Series([text], dtype=pl.String)
-    return (
-        one.str.extract_many(patterns.implode(), overlapping=True)
-        .explode()
-        .drop_nulls()
-        .unique()
-        .to_list()
-    )
+    if not literals:
+        return []
+    patterns = pl.Series(list(literals), dtype=pl.String).implode()
+    found = pl.Series([text], dtype=pl.String).str.extract_many(patterns, overlapping=True)
+    return list(map(str, found.explode().drop_nulls().unique()))
 
 
-def _matching(lines: list[str], hints: str) -> list[int]:
-    """Numbers of the lines that have one of the hints."""
-    return pl.Series(lines, dtype=pl.String).str.contains(hints).arg_true().to_list()
+def _parts(line: str) -> list[str]:
+    """A long line in pieces that can be looked at alone; an event of a variable is one."""
+    if len(line) <= _LONG or '"section": "env"' in line:
+        return [line]
+    return line.split(_PART)
 
 
-def _words(text: str) -> Iterator[str]:
-    whole = pl.Series([text], dtype=pl.String)
-    for pattern in _WORDS:
-        yield from whole.str.extract_all(pattern).explode().drop_nulls().unique().to_list()
-
-
-def _hidden_in(word: str) -> str | None:
-    """What is written in ``word`` in another form: quoted for URLs, or in base64."""
-    if "%" in word:
-        return unquote_to_bytes(word.replace("+", " ")).decode("latin-1")
-    packed = word.translate(str.maketrans("-_", "+/")).rstrip("=")
-    try:
-        data = base64.b64decode(packed + "=" * (-len(packed) % 4))
-    except (binascii.Error, ValueError):
-        return None
-    return data.decode() if data.isascii() and data.decode().isprintable() else None
-
-
-def _is_guard(text: str) -> bool:
-    return any(mark in text for mark in ("L[", "G[", "guard", "___", "GUARD", "_MATCH"))
-
-
-def _addresses(text: str) -> Iterator[str]:
-    for pattern in (_IPV4, _IPV6):
-        for found in pattern.finditer(text):
-            before = text[max(0, found.start() - 30) : found.start()]
-            if not _NO_ONES.match(found[0]) and not _VERSION.search(before):
-                yield found[0]
-
-
-#: What base64 for URLs has instead.
-_SAFE = str.maketrans("+/", "-_")
-_MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
-#: Values of settings that have the name of a variable.
-_PLAIN = frozenset(("", "0", "1", "true", "false", "True", "False", "None", "null", "constexpr"))
-_EVENT = re.compile(
-    r'"section": ?"env", "name": ?"(?P<name>[^"]*)", "value": ?"(?P<value>(?:[^"\\]|\\.)*)"'
-)
-
-
-def _variables_in(text: str) -> Iterator[tuple[int, int, str]]:
-    for pattern in (_ASSIGNED, _IN_MAPPING, _EVENT):
-        for found in pattern.finditer(text):
-            value = found["value"]
-            plain = value.strip() in _PLAIN or value.startswith(
-                ("=", "[masked", "<masked", "~", "$")
-            )
-            if not plain and not HARMLESS_VARIABLES.fullmatch(found["name"]):
-                yield *found.span("value"), "variable"
+def _whole(form: str) -> re.Pattern[str]:
+    """``form`` where it is no part of a longer word or path."""
+    word = re.escape(form)
+    before = "" if form[0] in "/\\%" else rf"(?<![A-Za-z0-9_]{word})"
+    return re.compile(rf"{word}{before}(?![A-Za-z0-9_\-])")

@@ -9,21 +9,33 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from traceview.ticket.redaction import HARMLESS_STRINGS, Redaction, latin
+from traceview.ticket.private import HARMLESS_STRINGS
+from traceview.ticket.redaction import Redaction, latin
 
 _OPTION = re.compile(r"-{1,2}[A-Za-z][\w\-]*|__\w+__")
 _KEY = re.compile(r"[A-Za-z_][\w.]{0,60}")
 _QUOTED = re.compile(r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\\n]|\\.)*)(?P=mark)")
 _WORDS = re.compile(r"[^\\\n\r\t{}\"']{4,}")
 #: Names of torch, Python and everyone: they stay in a strict ticket.
-_NOT_PRIVATE = (
-    frozenset(dir(builtins))
-    | frozenset(keyword.kwlist)
-    | frozenset(
-        "main forward backward step train eval loss model module optimizer scheduler loader dataset"
-        " batch weight bias input output inputs outputs update call apply build init setup run test"
-        " compile compiled eager linear layer norm attention block embedding reset save load update"
-        " config args kwargs self cls torch numpy time data".split()
+_NOT_PRIVATE = frozenset(
+    (
+        *dir(builtins),
+        *keyword.kwlist,
+        *HARMLESS_STRINGS,
+        *(
+            "main",
+            "model",
+            "module",
+            "optimizer",
+            "scheduler",
+            "loader",
+            "dataset",
+            "update",
+            "call",
+        ),
+        *("apply", "build", "init", "setup", "run", "test", "compile", "compiled", "layer", "norm"),
+        *("attention", "block", "embedding", "reset", "save", "load", "config", "args", "kwargs"),
+        *("self", "cls", "torch", "numpy", "time", "data"),
     )
 )
 _LEAST_LINE = 12
