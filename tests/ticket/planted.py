@@ -88,10 +88,8 @@ def plant(run: Path) -> list[tuple[str, str, str]]:
         json.dump({"traceEvents": [{"name": line, "ts": 1} for line in lines["packed"]]}, file)
     (raw / "wide.txt").write_text("\n".join(lines["wide"]), encoding="utf-16")
     _append(raw / "torch_logs.txt", [f"GET /log?m={quote(line, safe='')}" for line in lines["url"]])
-    _append(
-        raw / "torch_logs.txt",
-        [f"blob {base64.b64encode(b' ' * n + line.encode()).decode()}" for n, line in enumerate(lines["base64"])],
-    )  # fmt: skip
+    packed = [base64.b64encode(b" " * n + x.encode()) for n, x in enumerate(lines["base64"])]
+    _append(raw / "torch_logs.txt", [f"blob {each.decode()}" for each in packed])
     source = next((run / "raw" / "sources").iterdir())
     _append(source, [f"X{n} = {line!r}" for n, line in enumerate(lines["source"])])
     escaped = ["".join(f"\\u{ord(c):04x}" for c in line) for line in lines["escaped"]]

@@ -6,10 +6,11 @@ import zipfile
 from collections import Counter
 
 import pytest
+from click.testing import CliRunner
 from planted import KINDS, PLACES, forms, plant
 from recordings import unpack
 
-from traceview.__main__ import main
+from traceview.cli.runs import ticket_command
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +19,9 @@ def made(tmp_path_factory):
     run = unpack("bad-cap_compile_crash", tmp_path_factory.mktemp("planted"))
     secrets = plant(run)
     out = tmp_path_factory.mktemp("ticket")
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
-        patch.setattr("sys.argv", ["traceview", "ticket", "--no-run-env", "-o", str(out), str(run)])
-        main()
-    assert end.value.code in (0, None)
+    asked = ["--no-run-env", "-o", str(out), str(run)]
+    done = CliRunner().invoke(ticket_command, asked, catch_exceptions=False)
+    assert done.exit_code == 0
     members = {"ticket.md beside": (out / "ticket.md").read_bytes()}
     with zipfile.ZipFile(out / "ticket.zip") as archive:
         for name in archive.namelist():

@@ -97,7 +97,8 @@ def write_ticket(
     redaction = Redaction(level)
     files, left_out = _files(run, redaction)
     _know(redaction, run)
-    facts = Facts(diagnosis, _results(run), form, level, list(run.manifest.target), left_out)
+    command = [*(("-m",) if run.manifest.target_kind == "module" else ()), *run.manifest.target]
+    facts = Facts(diagnosis, _results(run), form, level, command, left_out, run.manifest.nproc)
     facts.error = _traceback(run) if diagnosis.verdict.outcome == "failed" else ""
     facts.versions, facts.runnable = versions or "", _runnable(tables)
     for file in files:
@@ -106,8 +107,8 @@ def write_ticket(
     _make_private(facts, redaction)
     files.append(_File("diagnosis.json", text=text_of(to_json(facts.diagnosis)) + "\n"))
     files.append(_File("report.html", text=page_of(facts.diagnosis, facts.results)))
-    if facts.runnable:
-        files.append(_File("fx_graph_runnable.py", text=facts.runnable))
+    extra = {"fx_graph_runnable.py": facts.runnable, "collect_env.txt": facts.versions}
+    files += [_File(name, text=text + "\n") for name, text in extra.items() if text]
     parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in (page, archive)]
     try:
         folder.mkdir(parents=True, exist_ok=True)

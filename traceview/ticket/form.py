@@ -13,7 +13,16 @@ from typing import Literal, get_args
 from urllib.parse import quote_plus
 
 from traceview.diagnosis import Diagnosis
-from traceview.reports.markdown import code, details, escape, fenced, parts, table, within_limit
+from traceview.reports.markdown import (
+    MAX_BYTES,
+    code,
+    details,
+    escape,
+    fenced,
+    parts,
+    table,
+    within_limit,
+)
 from traceview.reports.trials import words as trial_words
 from traceview.ticket.redaction import Level
 from traceview.torchtext.stages import STAGES
@@ -22,8 +31,8 @@ from traceview.words import numbers as fmt
 
 Form = Literal["pytorch", "generic"]
 FORMS: tuple[Form, ...] = get_args(Form)
-#: A part and what says so where it has no room: bytes. Together below GitHub's 65,536 characters.
-_DIAGNOSIS, _LOG, _CODE, _ROWS = 26_000, 8_000, 9_000, 40
+#: Bytes of the diagnosis, characters of a log and of code, rows of a table.
+_DIAGNOSIS, _LOG, _CODE, _ROWS = 26_000, 7_000, 9_000, 12
 _TITLES: dict[Form, tuple[str, str, str]] = {
     "pytorch": ("🐛 Describe the bug", "Error logs", "Versions"),
     "generic": ("What happened", "Error", "Versions"),
@@ -40,6 +49,7 @@ _LAST_ERROR = re.compile(
     r"(?m)^(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Unsupported|Exit|Interrupt))(?::\s*(?P<message>.*))?$"
 )
 _BROKEN = ("failed", "changes_results")
+_OWN_WORDS = "_Write here, in your own words: what you expected, and what happened._"
 
 
 @dataclass
@@ -50,8 +60,10 @@ class Facts:
     results: Results | None
     form: Form
     level: Level
+    #: What follows ``python``.
     command: list[str]
     left_out: list[tuple[str, str]]
+    ranks: int = 1
     error: str = ""
     versions: str = ""
     runnable: str = ""
@@ -63,17 +75,20 @@ def render(facts: Facts) -> str:
     """The page; parts that are too long are shortened and name what the archive has of them."""
     bug, error, versions = _TITLES[facts.form]
     made = facts.diagnosis.traceview or "version not recorded"
-    sections = [
-        f"### {bug}\n\n_Write here, in your own words: what you expected, and what happened._\n\n---",
+    above = [
+        f"### {bug}\n\n{_OWN_WORDS}\n\n---",
         f"_From here on a tool wrote this: traceview {escape(made)}, from a recorded run._",
-        _facts(facts.diagnosis),
+    ]
+    below = [
         f"#### Which backend fails\n\n{_ablation(facts)}",
         f"#### How to reproduce\n\n{_reproducer(facts)}",
-        *([_duplicates(facts)] if facts.form == "pytorch" else []),
+        _duplicates(facts) if facts.form == "pytorch" else "",
         f"#### What is attached\n\n{_attached(facts)}",
         f"### {error}\n\n{_error(facts)}",
         f"### {versions}\n\n{_versions(facts)}",
     ]
+    room = MAX_BYTES - sum(len(part.encode()) for part in (*above, *below))
+    sections = (*above, _facts(facts.diagnosis, min(room, _DIAGNOSIS)), *below)
     return "\n\n".join(section.strip() for section in sections if section)
 
 
@@ -102,50 +117,50 @@ def signature(facts: Facts) -> str:
     return " ".join(_NOT_WORDS.sub(" ", text.partition("\n")[0]).split()[:8])
 
 
-def _facts(diagnosis: Diagnosis) -> str:
+def _facts(diagnosis: Diagnosis, limit: int) -> str:
     cut = "\n\n_The rest has no room here; `report.html` in the archive has all of it._\n"
     pages = [
         part if "```" in part else re.sub(r"(?m)^#{2,3} ", "#### ", part)
         for part in parts(diagnosis)
     ]
-    return within_limit(pages, cut, _DIAGNOSIS)
+    return within_limit(pages, cut, limit)
 
 
 def _ablation(facts: Facts) -> str:
-    results = facts.results
-    script = shlex.join(facts.command) or "SCRIPT"
-    rows, tried = [], {_backend(trial): trial for trial in results.trials} if results else {}
-    for stage, adds in STAGES.items():
-        trial = tried.get(stage)
-        rows.append([code(f'backend="{stage}"'), escape(adds), _outcome(trial)])
-    for trial in results.trials[:_ROWS] if results else ():
-        if _backend(trial) not in STAGES:
-            rows.append([code(trial.name), "", _outcome(trial)])
+    trials = facts.results.trials if facts.results else ()
+    tried = {_backend(trial): trial for trial in trials}
+    rows = [
+        [code(f"backend={stage}"), escape(adds), _outcome(tried.get(stage))]
+        for stage, adds in STAGES.items()
+    ]
+    others = [trial for trial in trials if _backend(trial) not in STAGES]
+    rows += [
+        [code(" ".join((trial.name, *trial.arguments))), "", _outcome(trial)]
+        for trial in others[:_ROWS]
+    ]
     shown = [table(("Setting", "What it adds to the one before", "Outcome"), rows)]
-    missing = [stage for stage in STAGES if stage not in tried]
-    if missing and facts.diagnosis.job is None:
-        commands = f"traceview sweep --backends ladder {script}"
-        if not any("mode=" in " ".join(trial.settings) for trial in tried.values()):
-            commands += (
-                "\ntraceview sweep --modes default,reduce-overhead,max-autotune"
-                f" --dynamic none,true,false {script}"
-            )
-        why = (
-            "The script fails, so its steps can't be compared: set `backend=` in its call of"
-            " torch.compile to each of these in turn and run it."
-            if facts.diagnosis.verdict.outcome == "failed"
-            else "These commands fill in what was not run:"
-        )
-        shown.append(why)
-        if facts.diagnosis.verdict.outcome != "failed":
-            shown.append(fenced(commands, "sh").strip())
-    stage = first_failing(results)
+    stage = first_failing(facts.results)
     if stage is not None and facts.form == "pytorch":
-        shown.append(
-            f"Suggested label: {code(_LABELS[stage])}, since {code(stage)} is the first backend that"
-            " fails."
-        )
+        first = f"{code(stage)} is the first backend that fails"
+        shown.append(f"Suggested label: {code(_LABELS[stage])}, since {first}.")
+    if facts.diagnosis.job is None and any(stage not in tried for stage in STAGES):
+        shown += _to_fill_in(facts, bool(others))
     return "\n\n".join(each.strip() for each in shown)
+
+
+def _to_fill_in(facts: Facts, with_modes: bool) -> list[str]:
+    """What to run for the rows that were not."""
+    if facts.diagnosis.verdict.outcome == "failed":
+        return [
+            "The script fails, so `traceview sweep` can't time its steps: set `backend=` in its"
+            " call of torch.compile to each of these, run it, and write down which of them fail."
+        ]
+    script = shlex.join(facts.command)
+    commands = [f"traceview sweep --backends ladder {script}"]
+    if not with_modes:
+        modes = "--modes default,reduce-overhead,max-autotune --dynamic none,true,false"
+        commands.append(f"traceview sweep {modes} {script}")
+    return ["These commands fill in what was not run:", fenced("\n".join(commands), "sh")]
 
 
 def _outcome(trial: Trial | None) -> str:
@@ -166,7 +181,9 @@ def _backend(trial: Trial) -> str:
 def _reproducer(facts: Facts) -> str:
     if facts.diagnosis.job is not None:
         return "The run was read from logs; its script was not recorded."
-    shown = [fenced(shlex.join(["python", *facts.command]), "sh").strip()]
+    torchrun = ("torchrun", "--nproc-per-node", str(facts.ranks))
+    runner = torchrun if facts.ranks > 1 else ("python",)
+    shown = [fenced(shlex.join([*runner, *facts.command]), "sh").strip()]
     sources = [name for name in facts.members if name.startswith("raw/sources/")]
     if sources:
         shown.append(
@@ -174,6 +191,8 @@ def _reproducer(facts: Facts) -> str:
         )
     if facts.runnable:
         body = fenced(facts.runnable, "python", _CODE)
+        if len(facts.runnable) > _CODE:
+            body += "\nAll of it is in `fx_graph_runnable.py` in the archive.\n"
         shown.append(
             "torch's own reproducer of the graph that failed to compile (fx_graph_runnable):"
             + details("fx_graph_runnable.py", body)
@@ -208,7 +227,7 @@ def _attached(facts: Facts) -> str:
         rows = [[escape(kind), fmt.count(n), fmt.count(files)] for kind, n, files in facts.replaced]
         shown.append(
             f"What is private was taken out (`--redact {facts.level}`):\n\n"
-            + table(("Kind", "Times", "Files"), rows[:_ROWS])
+            + table(("Kind", "Times", "Files"), rows)
         )
     left = table(
         ("Left out", "Why"), [[code(name), escape(why)] for name, why in facts.left_out[:_ROWS]]
@@ -236,7 +255,10 @@ def _error(facts: Facts) -> str:
 
 def _versions(facts: Facts) -> str:
     if facts.versions:
-        return details("python -m torch.utils.collect_env", fenced(facts.versions, "text", _LOG))
+        body = fenced(facts.versions, "text", _LOG)
+        if len(facts.versions) > _LOG:
+            body += "\nAll of it is in `collect_env.txt` in the archive.\n"
+        return details("python -m torch.utils.collect_env", body)
     names = (
         *("torch_version", "triton_version", "cuda_version", "driver_version", "python_version"),
         *("platform", "device_name", "cpu_name", "cpu_threads"),

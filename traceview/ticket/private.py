@@ -127,20 +127,30 @@ HARMLESS_STRINGS = frozenset(
         *("constant", "replicate", "fan_in", "fan_out", "linear", "batch", "token", "input"),
         *("inputs", "output", "outputs", "nccl", "gloo", "triton", "strided"),
         *("contiguous_format", "channels_last", "zero", "fixed", "variable", "causal", "full"),
-        *("True", "False", "None"),
+        *("true", "false", "aten", "cpp", "cutlass", "flash", "math", "efficient", "mem"),
     )
 )
 
 
-#: Values of settings that have the name of a variable.
-_PLAIN = frozenset(("", "0", "1", "true", "false", "True", "False", "None", "null", "constexpr"))
+#: Values of torch's and Triton's settings, which have names as variables have.
+_PLAIN = re.compile(
+    r"[=~$]|(?:-?\d{0,8}|(?i:true|false|none|null|constexpr|default)|tl\.\w+|\*?[fiu]\w{1,6})$"
+)
 _EVENT = re.compile(
     r'"section": ?"env", "name": ?"(?P<name>[^"]*)", "value": ?"(?P<value>(?:[^"\\]|\\.)*)"'
 )
 
 
-def places_in(text: str) -> Iterator[tuple[int, int, str]]:
-    """Begin, end and kind of what is private by its shape or by where it stands."""
+def is_harmless(text: str) -> bool:
+    """Whether a string is torch's or everyone's: ``cuda``, ``ATEN,TRITON``."""
+    return all(word.lower() in HARMLESS_STRINGS for word in re.split(r"[,;| ]+", text))
+
+
+def places_in(text: str, *, whole: bool = True) -> Iterator[tuple[int, int, str]]:
+    """Begin, end and kind of what is private by its shape or by where it stands.
+
+    ``whole``: ``text`` is a whole line, so that ``NAME=value`` may be a variable.
+    """
     yield from secrets_in(text)
     for found in _EMAIL.finditer(text):
         yield *found.span(), "e-mail address"
@@ -151,18 +161,19 @@ def places_in(text: str) -> Iterator[tuple[int, int, str]]:
                 yield *found.span(), "IP address"
     if any(mark in text for mark in _GUARD):
         for found in _COMPARED.finditer(text):
-            if found["value"] not in HARMLESS_STRINGS:
+            if not is_harmless(found["value"]):
                 yield *found.span("value"), CONSTANT
-    for pattern in (_ASSIGNED, _IN_MAPPING, _EVENT):
+    for pattern in (*((_ASSIGNED,) if whole else ()), _IN_MAPPING, _EVENT):
         for found in pattern.finditer(text):
-            plain = found["value"].strip() in _PLAIN or found["value"].startswith(("=", "~", "$"))
-            if not plain and not HARMLESS_VARIABLES.fullmatch(found["name"]):
+            if not _PLAIN.match(found["value"].strip()) and not HARMLESS_VARIABLES.fullmatch(
+                found["name"]
+            ):
                 yield *found.span("value"), VARIABLE
 
 
-def values_in(text: str) -> Iterator[tuple[str, str]]:
+def values_in(text: str, *, whole: bool = True) -> Iterator[tuple[str, str]]:
     """Value and kind of what has to go wherever it is, since no one else has such a word."""
-    for begin, end, kind in places_in(text):
+    for begin, end, kind in places_in(text, whole=whole):
         value = text[begin:end]
         if kind == "private key":
             words = re.split(r"\\[nrt]|\s+", value)

@@ -122,9 +122,10 @@ class Redaction:
             lines.update(parts)
         new = [part for part in lines if hash(part) not in self._seen]
         self._seen.update(map(hash, new))
+        inner = {part for _, parts in long for part in parts} if long else set()
         for index in pl.Series(new, dtype=pl.String).str.contains(LOOK).arg_true():
             self._looked.add(hash(new[index]))
-            self._learn_from(new[index])
+            self._learn_from(new[index], whole=new[index] not in inner)
         for line, parts in long:
             if not self._looked.isdisjoint(map(hash, parts)):
                 self._looked.add(hash(line))
@@ -146,7 +147,7 @@ class Redaction:
             parts = _parts(lines[index])
             for place, part in enumerate(parts):
                 if hash(part) in looked:
-                    parts[place] = self._without_places(part, file)
+                    parts[place] = self._without_places(part, file, whole=len(parts) == 1)
             lines[index] = _PART.join(parts) if len(parts) > 1 else parts[0]
         return self._without_values("\n".join(lines), file)
 
@@ -185,8 +186,8 @@ class Redaction:
         if is_someone(name):
             self.add(name, PERSON)
 
-    def _learn_from(self, text: str) -> None:
-        for value, kind in values_in(text):
+    def _learn_from(self, text: str, *, whole: bool = True) -> None:
+        for value, kind in values_in(text, whole=whole):
             if kind == CONSTANT:
                 self.constant(value)
             else:
@@ -205,10 +206,10 @@ class Redaction:
             self._count(value.kind, file, times)
         return text
 
-    def _without_places(self, text: str, file: str) -> str:
+    def _without_places(self, text: str, file: str, *, whole: bool) -> str:
         """What is private by where it stands: behind a name, in a guard, in a variable."""
         done, parts = 0, []
-        for begin, end, kind in sorted(places_in(text)):
+        for begin, end, kind in sorted(places_in(text, whole=whole)):
             if begin >= done and not text[begin:end].startswith(("[masked", "<masked")):
                 parts += [text[done:begin], f"[masked {kind}]"]
                 done = end

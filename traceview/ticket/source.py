@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from traceview.ticket.private import HARMLESS_STRINGS
+from traceview.ticket.private import HARMLESS_STRINGS, is_harmless
 from traceview.ticket.redaction import Redaction, latin
 
 _OPTION = re.compile(r"-{1,2}[A-Za-z][\w\-]*|__\w+__")
@@ -118,7 +118,7 @@ def _strings(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
 def _is_private(text: str) -> bool:
     return (
         len(text) > 2
-        and text not in HARMLESS_STRINGS
+        and not is_harmless(text)
         and re.search(r"[^\W\d_]", text) is not None
         and _OPTION.fullmatch(text) is None
     )
