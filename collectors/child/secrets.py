@@ -36,8 +36,14 @@ _HARMLESS = frozenset(
 _NAME = r"[A-Za-z][\w.\-]{0,100}"
 _VALUE = r"\"[^\"]*\"|'[^']*'|[^\s,;&'\"(){}\[\]]+"
 _ASSIGNED = re.compile(
-    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>\\*[\"']?\s*(?:=|:(?!//))\s*\\*)(?P<value>{_VALUE})"
+    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>[\"']?\s*(?:=|:(?!//))\s*)(?P<value>{_VALUE})"
 )
+_BEGUN = re.compile(
+    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})\\*[\"']?\s{{0,9}}(?:=|:(?!//))\s{{0,9}}\\*", re.ASCII
+)
+_OPTION_BEGUN = re.compile(rf"(?P<name>(?<!\S)--?{_NAME})\s{{1,9}}", re.ASCII)
+_FIRST_OF_VALUE = re.compile(r"\"[^\"]{0,2000}\"|'[^']{0,2000}'|[^\s,;&'\"(){}\[\]]{1,2000}")
+_REST_OF_VALUE = re.compile(r"[^\s,;&'\"(){}\[\]]*")
 _OPTION = re.compile(rf"(?P<name>(?<!\S)--?{_NAME})(?P<between>\s+)(?P<value>{_VALUE})")
 #: ``scheme://user:password@`` and ``https://token@``: up to the last @ of the authority.
 _URL_USER = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.\-]*://)(?P<user>[^\s/?#'\"]*)@")
@@ -175,31 +181,31 @@ def secrets_in(text: str) -> Iterator[tuple[int, int, str]]:
     for found in _NEXT_TO.finditer(text):
         if looks_random(found["value"]):
             yield *found.span("value"), "key or token"
-    for pattern in (_ASSIGNED, _OPTION):
-        at = 0
-        while (assigned := pattern.search(text, at)) is not None:
-            yield from _named(text, assigned, pattern is _OPTION)
-            at = assigned.start("value")  # it may have another: ``"loc": "password=…"``
+    for pattern in (_BEGUN, _OPTION_BEGUN):
+        done = 0
+        for begun in pattern.finditer(text):
+            if begun.start() >= done and (value := _named(text, begun, pattern is _OPTION_BEGUN)):
+                yield value
+                done = value[1]
 
 
-def _named(text: str, found: re.Match[str], option: bool) -> Iterator[tuple[int, int, str]]:
+def _named(text: str, begun: re.Match[str], option: bool) -> tuple[int, int, str] | None:
     """The value of a name, if the two are a secret."""
-    name = found["name"]
-    if text[found.start() - 1 : found.start()] == "\\" and name[0] in "nrtbf":
+    name = begun["name"]
+    if text[begun.start() - 1 : begun.start()] == "\\" and name[0] in "nrtbf":
         name = name[1:]  # the first letter is an escaped newline's
-    if not is_secret(name):
-        return
-    begin, end = found.span("value")
+    found = _FIRST_OF_VALUE.match(text, begun.end()) if is_secret(name) else None
+    if found is None:
+        return None
+    begin, end = found.span()
     quoted = text[begin] in "\"'"
     if quoted:
         begin, end = begin + 1, end - 1
     while end > begin and text[end - 1] == "\\":
         end -= 1
-    while not quoted and end > begin and text[begin] == "\\":
-        begin += 1
     value = text[begin:end]
     if not value or value.startswith(("<", "[", "/", "-")) or MASK in value:
-        return
+        return None
     parts = [part.lower() for part in _PARTS.findall(name)]
     strong = any(part in STRONG_NAMES for part in parts) or (
         len(parts) > 1 and parts[-1] == "key" and parts[-2] in STRONG_KEYS
@@ -208,7 +214,10 @@ def _named(text: str, found: re.Match[str], option: bool) -> Iterator[tuple[int,
     if not quoted and not option:
         is_code = is_code or text[end : end + 1] in ("(", "[", "{")
     if ((strong or option) and not is_code) or looks_random(value):
-        yield begin, end, "password" if "pass" in name.lower() else "key or token"
+        if not quoted:  # what is longer than a look at it
+            end = _REST_OF_VALUE.match(text, end).end()  # type: ignore[union-attr] # of any text
+        return begin, end, "password" if "pass" in name.lower() else "key or token"
+    return None
 
 
 def looks_random(word: str) -> bool:
