@@ -6,7 +6,7 @@ The parent imports this module, too: the run folder and the events have the same
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 MASK = "<masked>"
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[A-Z]+")
@@ -15,10 +15,15 @@ _ALWAYS = frozenset(
     (
         *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "apikey"),
         *("credential", "credentials", "creds", "signature", "authorization", "authtoken", "dsn"),
+        *("accesstoken", "accesskey", "secretkey", "privatekey", "hftoken", "jwt", "pw", "otp"),
     )
 )
-#: The same at its end, unless one of ``_HARMLESS`` is before it: ``pad_token``, ``--sort-key``.
+_ALWAYS_ENDS = ("password", "passwords", "passwd", "passphrase")
+#: The same at its end, unless one of ``_HARMLESS`` is before it: ``pad_token``, ``--sort-key``;
+#: many of them only after one of ``_OF_SECRETS``.
 _LAST = frozenset(("token", "key", "auth", "pass", "sig", "pat", "cookie", "bearer"))
+_PLURALS = frozenset(("keys", "tokens"))
+_OF_SECRETS = frozenset(("api", "access", "auth", "secret", "private", "refresh", "bearer", "hf"))
 _HARMLESS = frozenset(
     (
         *("pad", "eos", "bos", "unk", "sep", "cls", "mask", "image", "img", "audio", "video"),
@@ -30,11 +35,14 @@ _HARMLESS = frozenset(
     )
 )
 _NAME = r"[A-Za-z][\w.\-]{0,100}"
-_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s,;&'\"(){}\[\]]+"
+_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s,;&'\"(){}\[\]]+")
 _ASSIGNED = re.compile(
-    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>[\"']?\s*(?:=|:(?!//))\s*)(?P<value>{_VALUE})"
+    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>[\"']?\s*(?:=|:(?!//))\s*)"
 )
-_OPTION = re.compile(rf"(?P<name>(?<!\S)--?{_NAME})(?P<between>\s+)(?P<value>{_VALUE})")
+_OPTION = re.compile(rf"(?P<name>(?<![^\s'\"])--?{_NAME})(?P<between>\s+|['\"],\s*(?=['\"]))")
+_WHOLE_WORD = re.compile(rf"(?P<name>[+-]{{0,2}}{_NAME})=.+", re.DOTALL)
+#: In prose only what is assigned without a space, or behind a quoted key.
+_IN_PROSE = re.compile(rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>=|[\"']\s*:\s*)")
 #: ``scheme://user:password@`` and ``https://token@``: up to the last @ of the authority.
 _URL_USER = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.\-]*://)(?P<user>[^\s/?#'\"]*)@")
 #: A proxy without a scheme, as curl takes it.
@@ -45,7 +53,11 @@ _BEARER = re.compile(r"\b(?P<scheme>Bearer|Basic)\s+[\w.~+/=\-]{8,}", re.IGNOREC
 #: What the tokens of well-known services begin with.
 _KNOWN = re.compile(
     r"\b(?:hf_\w{20,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}|xox[abprs]-[\w\-]{10,}"
-    r"|sk-[\w\-]{20,}|AKIA[0-9A-Z]{16}|AIza[\w\-]{30,}|eyJ[\w\-]{6,}\.[\w\-]{6,}\.[\w\-]*)"
+    r"|sk-[\w\-]{20,}|A[KS]IA[0-9A-Z]{16}|AIza[\w\-]{30,}|eyJ[\w\-]{6,}\.[\w\-]{6,}\.[\w\-]*"
+    r"|npm_\w{30,}|pypi-[\w\-]{30,}|gsk_\w{30,}|nvapi-[\w\-]{30,}|r8_\w{30,}|dop_v1_\w{30,}"
+    r"|dapi[0-9a-f]{32}|ya29\.[\w\-]{20,}|SG\.[\w\-]{16,}\.[\w\-]{16,}|[sr]k_live_\w{16,}"
+    r"|lin_api_\w{30,})|(?<=hooks\.slack\.com/services/)[\w/]+"
+    r"|(?<=PRIVATE KEY-----)[\w\s+/=]+(?=-----END)"
 )
 _VARIABLE = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 
@@ -53,17 +65,19 @@ _VARIABLE = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 def is_secret(name: str) -> bool:
     """Whether an option, a key or a parameter is called as secrets are: ``--db.password``."""
     parts = [part.lower() for part in _PARTS.findall(name)]
-    if any(part in _ALWAYS for part in parts):
+    if any(part in _ALWAYS or part.endswith(_ALWAYS_ENDS) for part in parts):
         return True
-    harmless = len(parts) > 1 and parts[-2] in _HARMLESS
-    return bool(parts) and parts[-1] in _LAST and not harmless
+    last, before = parts[-1:], parts[-2:-1]
+    if not _PLURALS.isdisjoint(last):
+        return not _OF_SECRETS.isdisjoint(before)
+    return not _LAST.isdisjoint(last) and _HARMLESS.isdisjoint(before)
 
 
 def masked(text: str) -> str:
     """``text`` with a mask in place of each password, token and key in it."""
     text = masked_message(text)
     for pattern in (_ASSIGNED, _OPTION):
-        text = pattern.sub(_without_value, text)
+        text = _without_values(pattern, text, is_secret)
     return text
 
 
@@ -72,7 +86,10 @@ def masked_message(text: str) -> str:
     text = _URL_USER.sub(_without_user, text)
     text = _BEARER.sub(lambda found: f"{found['scheme']} {MASK}", text)
     text = _KNOWN.sub(MASK, text)
-    return _USER_AT_HOST.sub(lambda found: f"{found['user']}:{MASK}@", text)
+    text = _USER_AT_HOST.sub(lambda found: f"{found['user']}:{MASK}@", text)
+    for pattern in (_IN_PROSE, _OPTION):
+        text = _without_values(pattern, text, _is_surely_secret)
+    return text
 
 
 def masked_arguments(words: Iterable[str]) -> list[str]:
@@ -84,6 +101,10 @@ def masked_arguments(words: Iterable[str]) -> list[str]:
         if secret_next and not word.startswith("--"):
             found.append(MASK)
             secret_next = False
+            continue
+        whole = _WHOLE_WORD.fullmatch(word)
+        if whole and is_secret(whole["name"]):
+            found.append(f"{whole['name']}={MASK}")
             continue
         found.append(masked(word))
         secret_next = option is not None and is_secret(word)
@@ -105,9 +126,20 @@ def _without_user(found: re.Match[str]) -> str:
     return f"{found['scheme']}{MASK if is_token and user else user}@"
 
 
-def _without_value(found: re.Match[str]) -> str:
-    if not is_secret(found["name"]) or MASK in found["value"]:
-        return found[0]
-    value = found["value"]
-    quote = value[0] if value[0] in "\"'" else ""
-    return f"{found['name']}{found['between']}{quote}{MASK}{quote}"
+def _is_surely_secret(name: str) -> bool:
+    """Whether it is one in prose as well, where ``key=CPU`` is none."""
+    return is_secret(name) and name.strip("-").lower() not in _LAST
+
+
+def _without_values(pattern: re.Pattern[str], text: str, secret: Callable[[str], bool]) -> str:
+    """``text`` without the values of what is ``secret``; a value of others may hold such ones."""
+    done, position = [], 0
+    while found := pattern.search(text, position):
+        end = found.end()
+        done.append(text[position:end])
+        position = end
+        if secret(found["name"]) and (value := _VALUE.match(text, end)) and MASK not in value[0]:
+            quote = value[0][0] if value[0][0] in "\"'" else ""
+            done.append(f"{quote}{MASK}{quote}")
+            position = value.end()
+    return "".join((*done, text[position:]))
