@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +19,7 @@ from traceview.collectors.passes import child_config, for_pass, write_child_conf
 from traceview.collectors.probe import Target, find_target
 from traceview.collectors.streams import Stdin
 from traceview.run import TICKS, Ending, Run
+from traceview.words.names import signal_name
 
 _NAME = "trials"
 #: Variables of ours without which nothing is recorded, or the user's own caches would be used.
@@ -57,7 +57,7 @@ class How:
 def failure(ending: Ending, raw: Path) -> str | None:
     """How the process with the raw folder ``raw`` failed, with its last words; None: it did not."""
     if ending.kind == "signal":
-        return f"the process ended with {_signal_name(ending.signal)}"
+        return f"the process ended with {signal_name(ending.signal)}"
     if ending.kind != "exit" or not ending.code:
         return None
     with suppress(OSError):
@@ -65,13 +65,6 @@ def failure(ending: Ending, raw: Path) -> str | None:
         if last := next((line.strip() for line in reversed(lines) if line.strip()), None):
             return f"exit code {ending.code}: {last[:300]}"
     return f"the script ended with exit code {ending.code}"
-
-
-def _signal_name(number: int | None) -> str:
-    try:
-        return signal.Signals(number or 0).name
-    except ValueError:
-        return f"signal {number}"
 
 
 class Trials:

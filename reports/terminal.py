@@ -17,15 +17,13 @@ from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
 from traceview.reports import phrases, words
 from traceview.reports.job import words as jobs
+from traceview.reports.screen import BLUE, BOLD, DIM, GREEN, RED, RESET, YELLOW, columns
 from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import sentences, wrap
 
-_BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
-_RED, _GREEN, _YELLOW, _BLUE = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m"
-_OUTCOME_COLOURS = {"helped": _GREEN, "hurt": _RED, "failed": _RED}
-_SEVERITY_COLOURS = {"error": _RED, "warning": _YELLOW, "info": _BLUE}
-_NARROWEST, _WIDEST = 20, 100
+_OUTCOME_COLOURS = {"helped": GREEN, "hurt": RED, "failed": RED}
+_SEVERITY_COLOURS = {"error": RED, "warning": YELLOW, "info": BLUE}
 _SCREEN = 30
 _FINDINGS = 3
 _SYMPTOMS = 3
@@ -45,7 +43,7 @@ class _Screen(msgspec.Struct, frozen=True):
     ) -> list[str]:
         """About ``most`` characters of ``text``, on lines of the screen's width."""
         lines = wrap(sentences(text, most), self.width, indent, hanging)
-        return [f"{tone}{line}{_RESET}" for line in lines] if self.color and tone else lines
+        return [f"{tone}{line}{RESET}" for line in lines] if self.color and tone else lines
 
 
 def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
@@ -53,7 +51,7 @@ def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
 
     Escape codes are written only if ``color``; those in the diagnosis' own texts never are.
     """
-    screen = _Screen(max(_NARROWEST, min(width, _WIDEST)), color)
+    screen = _Screen(columns(width), color)
     last = list(_findings(diagnosis, screen))
     if diagnosis.job is not None:
         return "\n".join([*_job(diagnosis, diagnosis.job, screen), *last])
@@ -75,7 +73,7 @@ def render(diagnosis: Diagnosis, width: int, color: bool) -> str:
 
 def _job(diagnosis: Diagnosis, job: Job, screen: _Screen) -> Iterator[str]:
     """A post-mortem: its sentence, the figures, the slowest functions, what went wrong."""
-    yield from screen.say(words.said(job.sentence, diagnosis), 600, hanging="  ", tone=_BOLD)
+    yield from screen.say(words.said(job.sentence, diagnosis), 600, hanging="  ", tone=BOLD)
     facts = " · ".join(f"{name.lower()} {value}" for name, value, _ in jobs.facts(job))
     yield from screen.say(facts, 300, "  ", "    ")
     by_rank = jobs.seconds_by_rank(job, _JOB_RANKS)
@@ -83,7 +81,7 @@ def _job(diagnosis: Diagnosis, job: Job, screen: _Screen) -> Iterator[str]:
         yield from screen.say(f"by rank: {by_rank}", 300, "  ", "    ")
     for row in job.frames[:_JOB_FRAMES]:
         title = f"{jobs.frame(row, diagnosis)}: {fmt.seconds(row.rank_seconds)}"
-        yield from ("", *screen.say(title, 200, hanging="  ", tone=_BOLD))
+        yield from ("", *screen.say(title, 200, hanging="  ", tone=BOLD))
         for cause in row.causes[:_JOB_CAUSES]:
             yield from screen.say(f"→ {jobs.cause(cause)}", 300, "  ", "    ")
     troubles = list(jobs.troubles(job, diagnosis))
@@ -101,7 +99,7 @@ def _verdict(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
     """
     verdict = diagnosis.verdict
     mark, _ = words.outcome(verdict.outcome)
-    tone = _BOLD + _OUTCOME_COLOURS.get(verdict.outcome, _YELLOW)
+    tone = BOLD + _OUTCOME_COLOURS.get(verdict.outcome, YELLOW)
     sentence = words.said(verdict.sentence, diagnosis)
     yield from screen.say(f"{mark} {sentence}", 800, hanging="  ", tone=tone)
     if ended := words.ended(diagnosis):
@@ -199,14 +197,14 @@ def _findings(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
         yield from screen.say(words.no_findings(diagnosis), 200)
     for finding in diagnosis.findings[:_FINDINGS]:
         title = f"{words.SEVERITIES[finding.severity]} {finding.code} {finding.title}"
-        tone = _BOLD + _SEVERITY_COLOURS[finding.severity]
+        tone = BOLD + _SEVERITY_COLOURS[finding.severity]
         yield from screen.say(title, 200, hanging="  ", tone=tone)
         facts = (words.spot(finding, diagnosis), words.whole_cost(finding))
         if any(facts):
-            yield from screen.say(" · ".join(filter(None, facts)), 200, "  ", tone=_DIM)
+            yield from screen.say(" · ".join(filter(None, facts)), 200, "  ", tone=DIM)
         for symptom in islice(everyone(finding.symptoms), _SYMPTOMS):
             said = f"└ {symptom.code} {symptom.title}"
-            yield from screen.say(said, 160, "  ", "    ", tone=_DIM)
+            yield from screen.say(said, 160, "  ", "    ", tone=DIM)
         yield from screen.say(f"→ {finding.what_to_do}", 240, "  ", "    ")
         command = (
             finding.snippet if finding.snippet and finding.snippet.language == "shell" else None
@@ -223,6 +221,6 @@ def _findings(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
     missing += [f"{fmt.plural(unread, 'record')} could not be read"] if unread else []
     if missing:
         said = f"{'; '.join(missing)}: the report says which and why."
-        yield from screen.say(said, 200, tone=_DIM)
+        yield from screen.say(said, 200, tone=DIM)
     for note in diagnosis.rules.notes:
-        yield from screen.say(note, 300, hanging="  ", tone=_DIM)
+        yield from screen.say(note, 300, hanging="  ", tone=DIM)

@@ -56,6 +56,9 @@ def test_tables_can_be_joined(tables):
         ("drop table graph_breaks", "must be one SELECT", "Tables are"),
         ("create table t as select * from runs", "must be one SELECT", "Tables are"),
         ("select $$a$$", "'$' is no part of its SQL", "Tables are"),
+        ("select gb_id from graph_breaks where gb_id = 'n\udcff'", "'\\udcff'", "Tables are"),
+        ("with q as (select 1) delete from graph_breaks", "unsupported", "Tables are"),
+        ("(truncate table graph_breaks)", "must be one SELECT", "Tables are"),
         ("select 'a", "is no part of its SQL", "Tables are"),
     ],
 )
@@ -91,6 +94,11 @@ QUERIES = (
     "select x'27' as a, b.* from {} as b",
     "select 'a' as \"'\", b.* from {} as b",
     "select exists((select 1 from {}))",
+    "with recursive q as (select * from {}) select * from q",
+    "select trim(both 'a' from (select secret from {}))",
+    "select * from graph_breaks, lateral (select * from {}) as x",
+    "select user_line from graph_breaks limit (select 1 from {})",
+    "explain analyze select * from {}",
 )
 
 

@@ -32,6 +32,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _FILE_FUNCTION = re.compile(r"(?:read|scan)_", re.IGNORECASE)
+_NO_UTF8 = re.compile("[\ud800-\udfff]")
 _BEGINS = frozenset(("SELECT", "WITH", "FROM", "VALUES", "EXPLAIN", "SHOW"))
 #: Words that end the list of tables after FROM or JOIN.
 _AFTER_TABLES = frozenset(
@@ -132,8 +133,10 @@ def _tokens(sql: str) -> Iterator[_Token]:
     position = 0
     while position < len(sql):
         found = _TOKEN.match(sql, position)
-        if found is None:
-            fact = f"The query can't be run: {sql[position]!r} is no part of its SQL."
+        if found is None or _NO_UTF8.search(found.group()):
+            odd = _NO_UTF8.search(sql, position) if found else None
+            what = ascii(odd.group()) if odd else repr(sql[position])
+            fact = f"The query can't be run: {what} is no part of its SQL."
             raise UsageError(fact, _tables_remedy(), slug="bad-query")
         position = found.end()
         yield _Token(str(found.lastgroup), found.group())

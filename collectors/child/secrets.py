@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from math import log2
 
@@ -19,10 +19,15 @@ _ALWAYS = frozenset(
     (
         *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "apikey"),
         *("credential", "credentials", "creds", "signature", "authorization", "authtoken", "dsn"),
+        *("accesstoken", "accesskey", "secretkey", "privatekey", "hftoken", "jwt", "pw", "otp"),
     )
 )
-#: The same at its end, unless one of ``_HARMLESS`` is before it: ``pad_token``, ``--sort-key``.
+_ALWAYS_ENDS = ("password", "passwords", "passwd", "passphrase")
+#: The same at its end, unless one of ``_HARMLESS`` is before it: ``pad_token``, ``--sort-key``;
+#: many of them only after one of ``_OF_SECRETS``.
 _LAST = frozenset(("token", "key", "auth", "pass", "sig", "pat", "cookie", "bearer"))
+_PLURALS = frozenset(("keys", "tokens"))
+_OF_SECRETS = frozenset(("api", "access", "auth", "secret", "private", "refresh", "bearer", "hf"))
 _HARMLESS = frozenset(
     (
         *("pad", "eos", "bos", "unk", "sep", "cls", "mask", "image", "img", "audio", "video"),
@@ -34,17 +39,19 @@ _HARMLESS = frozenset(
     )
 )
 _NAME = r"[A-Za-z][\w.\-]{0,100}"
-_VALUE = r"\"[^\"]*\"|'[^']*'|[^\s,;&'\"(){}\[\]]+"
+_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s,;&'\"(){}\[\]]+")
 _ASSIGNED = re.compile(
-    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>[\"']?\s*(?:=|:(?!//))\s*)(?P<value>{_VALUE})"
+    rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>[\"']?\s*(?:=|:(?!//))\s*)"
 )
+_OPTION = re.compile(rf"(?P<name>(?<![^\s'\"])--?{_NAME})(?P<between>\s+|['\"],\s*(?=['\"]))")
+_WHOLE_WORD = re.compile(rf"(?P<name>[+-]{{0,2}}{_NAME})=.+", re.DOTALL)
+#: In prose only what is assigned without a space, or behind a quoted key.
+_IN_PROSE = re.compile(rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>=|[\"']\s*:\s*)")
 _BEGUN = re.compile(
     rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})\\*[\"']?\s{{0,9}}(?:=|:(?!//))\s{{0,9}}\\*", re.ASCII
 )
-_OPTION_BEGUN = re.compile(rf"(?P<name>(?<!\S)--?{_NAME})\s{{1,9}}", re.ASCII)
 _FIRST_OF_VALUE = re.compile(r"\"[^\"]{0,2000}\"|'[^']{0,2000}'|[^\s,;&'\"(){}\[\]]{1,2000}")
 _REST_OF_VALUE = re.compile(r"[^\s,;&'\"(){}\[\]]*")
-_OPTION = re.compile(rf"(?P<name>(?<!\S)--?{_NAME})(?P<between>\s+)(?P<value>{_VALUE})")
 #: ``scheme://user:password@`` and ``https://token@``: up to the last @ of the authority.
 _URL_USER = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.\-]*://)(?P<user>[^\s/?#'\"]*)@")
 #: A proxy without a scheme, as curl takes it.
@@ -60,15 +67,20 @@ SHAPES = {
     "GitHub token": r"gh[pousr]_\w{20,}|github_pat_\w{20,}",
     "GitLab token": r"gl(?:pat|dt|rt)-[\w\-]{16,}",
     "Slack token": r"xox[abeoprs]-[\w\-]{10,}|xapp-[\w\-]{10,}",
-    "Slack address": r"hooks\.slack\.com/services/[\w/]{20,}",
+    "Slack address": r"(?<=hooks\.slack\.com/services/)[\w/]+",
     "API key": r"sk-[\w\-]{20,}|AIza[\w\-]{30,}|ya29\.[\w\-]{20,}|GOCSPX-[\w\-]{20,}",
     "Stripe key": r"[sr]k_(?:live|test)_\w{16,}|whsec_\w{20,}",
     "AWS key": r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}",
     "npm token": r"npm_\w{30,}",
     "PyPI token": r"pypi-[\w\-]{20,}",
     "SendGrid key": r"SG\.[\w\-]{16,}\.[\w\-]{16,}",
-    "DigitalOcean token": r"do[opr]_v1_[0-9a-f]{40,}",
+    "DigitalOcean token": r"do[opr]_v1_\w{30,}",
     "Shopify token": r"shp(?:at|ss|ca|pa)_[0-9a-fA-F]{20,}",
+    "Groq key": r"gsk_\w{30,}",
+    "NVIDIA key": r"nvapi-[\w\-]{30,}",
+    "Replicate token": r"r8_\w{30,}",
+    "Databricks token": r"dapi[0-9a-f]{32}",
+    "Linear key": r"lin_api_\w{30,}",
     "Telegram token": r"\d{8,10}:AA[\w\-]{30,}",
     "JSON web token": r"eyJ[\w\-]{6,}\.[\w\-]{6,}\.[\w\-]*",
 }
@@ -96,7 +108,7 @@ _NEXT_TO = re.compile(
 #: Names that make a secret of any literal value; what others have must look random.
 STRONG_NAMES = _ALWAYS - {"signature"}
 STRONG_KEYS = frozenset(("api", "secret", "access", "private", "auth", "account", "encryption"))
-WEAK_NAMES = _LAST | {"signature"}
+WEAK_NAMES = _LAST | _PLURALS | {"signature"}
 _CODE = re.compile(
     r"(?i:none|null|true|false|str|int|float|bool|bytes|any|optional|string|self|args|masked"
     r"|required|default|redacted|getpass|yes|no|on|off|bearer|basic|token|digest|\d{1,5})"
@@ -108,17 +120,19 @@ _VARIABLE = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 def is_secret(name: str) -> bool:
     """Whether an option, a key or a parameter is called as secrets are: ``--db.password``."""
     parts = [part.lower() for part in _PARTS.findall(name)]
-    if any(part in _ALWAYS for part in parts):
+    if any(part in _ALWAYS or part.endswith(_ALWAYS_ENDS) for part in parts):
         return True
-    harmless = len(parts) > 1 and parts[-2] in _HARMLESS
-    return bool(parts) and parts[-1] in _LAST and not harmless
+    last, before = parts[-1:], parts[-2:-1]
+    if not _PLURALS.isdisjoint(last):
+        return not _OF_SECRETS.isdisjoint(before)
+    return not _LAST.isdisjoint(last) and _HARMLESS.isdisjoint(before)
 
 
 def masked(text: str) -> str:
     """``text`` with a mask in place of each password, token and key in it."""
     text = masked_message(text)
     for pattern in (_ASSIGNED, _OPTION):
-        text = pattern.sub(_without_value, text)
+        text = _without_values(pattern, text, is_secret)
     return text
 
 
@@ -126,8 +140,11 @@ def masked_message(text: str) -> str:
     """The same of prose, in which ``unexpected key: x`` is no secret: only what looks like one."""
     text = _URL_USER.sub(_without_user, text)
     text = _BEARER.sub(lambda found: f"{found['scheme']} {MASK}", text)
-    text = _KNOWN.sub(MASK, text)
-    return _USER_AT_HOST.sub(lambda found: f"{found['user']}:{MASK}@", text)
+    text = _PRIVATE_KEY.sub(_without_key, _KNOWN.sub(MASK, text))
+    text = _USER_AT_HOST.sub(lambda found: f"{found['user']}:{MASK}@", text)
+    for pattern in (_IN_PROSE, _OPTION):
+        text = _without_values(pattern, text, _is_surely_secret)
+    return text
 
 
 def masked_arguments(words: Iterable[str]) -> list[str]:
@@ -139,6 +156,10 @@ def masked_arguments(words: Iterable[str]) -> list[str]:
         if secret_next and not word.startswith("--"):
             found.append(MASK)
             secret_next = False
+            continue
+        whole = _WHOLE_WORD.fullmatch(word)
+        if whole and is_secret(whole["name"]):
+            found.append(f"{whole['name']}={MASK}")
             continue
         found.append(masked(word))
         secret_next = option is not None and is_secret(word)
@@ -181,10 +202,10 @@ def secrets_in(text: str) -> Iterator[tuple[int, int, str]]:
     for found in _NEXT_TO.finditer(text):
         if looks_random(found["value"]):
             yield *found.span("value"), "key or token"
-    for pattern in (_BEGUN, _OPTION_BEGUN):
+    for pattern in (_BEGUN, _OPTION):
         done = 0
         for begun in pattern.finditer(text):
-            if begun.start() >= done and (value := _named(text, begun, pattern is _OPTION_BEGUN)):
+            if begun.start() >= done and (value := _named(text, begun, pattern is _OPTION)):
                 yield value
                 done = value[1]
 
@@ -207,8 +228,8 @@ def _named(text: str, begun: re.Match[str], option: bool) -> tuple[int, int, str
     if not value or value.startswith(("<", "[", "/", "-")) or MASK in value:
         return None
     parts = [part.lower() for part in _PARTS.findall(name)]
-    strong = any(part in STRONG_NAMES for part in parts) or (
-        len(parts) > 1 and parts[-1] == "key" and parts[-2] in STRONG_KEYS
+    strong = any(part in STRONG_NAMES or part.endswith(_ALWAYS_ENDS) for part in parts) or (
+        parts[-1] in ("key", "keys") and not STRONG_KEYS.isdisjoint(parts[-2:-1])
     )
     is_code = _CODE.fullmatch(value) is not None
     if not quoted and not option:
@@ -237,6 +258,11 @@ def looks_random(word: str) -> bool:
     return changes >= (2 if len(word) >= 16 else 3) and bits >= (3.0 if len(word) >= 16 else 2.5)
 
 
+def _without_key(found: re.Match[str]) -> str:
+    body = found["body"]
+    return found[0] if MASK in body else found[0].replace(body, f"\n{MASK}\n")
+
+
 def _without_user(found: re.Match[str]) -> str:
     user, colon, _ = found["user"].partition(":")
     if colon:
@@ -245,9 +271,20 @@ def _without_user(found: re.Match[str]) -> str:
     return f"{found['scheme']}{MASK if is_token and user else user}@"
 
 
-def _without_value(found: re.Match[str]) -> str:
-    if not is_secret(found["name"]) or MASK in found["value"]:
-        return found[0]
-    value = found["value"]
-    quote = value[0] if value[0] in "\"'" else ""
-    return f"{found['name']}{found['between']}{quote}{MASK}{quote}"
+def _is_surely_secret(name: str) -> bool:
+    """Whether it is one in prose as well, where ``key=CPU`` is none."""
+    return is_secret(name) and name.strip("-").lower() not in _LAST
+
+
+def _without_values(pattern: re.Pattern[str], text: str, secret: Callable[[str], bool]) -> str:
+    """``text`` without the values of what is ``secret``; a value of others may hold such ones."""
+    done, position = [], 0
+    while found := pattern.search(text, position):
+        end = found.end()
+        done.append(text[position:end])
+        position = end
+        if secret(found["name"]) and (value := _VALUE.match(text, end)) and MASK not in value[0]:
+            quote = value[0][0] if value[0][0] in "\"'" else ""
+            done.append(f"{quote}{MASK}{quote}")
+            position = value.end()
+    return "".join((*done, text[position:]))

@@ -23,6 +23,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
@@ -30,7 +31,7 @@ from typing import Any
 from .clock import gpu_in_use
 from .config import Config
 from .driver import Parts
-from .frames import Frames, outward
+from .frames import outward
 from .regions import Regions
 
 AUTO = "auto"
@@ -227,14 +228,16 @@ class Compiling:
 
     def _spec(self, module: Any, frame: Any) -> str:
         """How ``--compile`` names it: by a global, by a class that is not torch's, or not."""
-        for names in _globals(frame, self._frames):
+        # The names of ``__main__``, then those of the user's modules that call.
+        own = (at.f_globals for at in outward(frame) if self._frames.is_user(at.f_code.co_filename))
+        for names in chain([vars(sys.modules["__main__"])], own):
             found = next((name for name, value in names.items() if value is module), None)
             if found is not None:
                 return f"{names['__name__']}:{found}"
         cls = type(module)
         file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-        own = file is not None and not self._frames.is_torch(file)
-        return f"{cls.__module__}:{cls.__qualname__}" if own else AUTO
+        theirs = file is not None and not self._frames.is_torch(file)
+        return f"{cls.__module__}:{cls.__qualname__}" if theirs else AUTO
 
     def _meet(self, module: Any) -> None:
         """A module runs: it may be the one that was named, or an instance of that class."""
@@ -399,14 +402,6 @@ def _makes(frame: FrameType, module: Any) -> bool:
     if code.co_name != "__init__" or not code.co_argcount:
         return False
     return frame.f_locals.get(code.co_varnames[0]) is module
-
-
-def _globals(frame: Any, frames: Frames) -> Iterator[dict[str, Any]]:
-    """The names of ``__main__``, then those of the user's modules that call."""
-    yield vars(sys.modules["__main__"])
-    for each in outward(frame):
-        if frames.is_user(each.f_code.co_filename):
-            yield each.f_globals
 
 
 def _name(found: Any) -> str:

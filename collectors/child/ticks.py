@@ -82,7 +82,9 @@ class Ticks:
             self._look()
 
     def _look(self) -> None:
-        _wait_for_device()
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        if cuda is not None and cuda.is_initialized():
+            cuda.synchronize()
         now = time.perf_counter()
         self._next = now + _LOOK_EVERY_S
         self._first = self._first or now
@@ -134,9 +136,3 @@ def _compiles() -> int:
     """The number of frames and graphs that Dynamo has handled."""
     counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None) or {}
     return sum(sum(counters[name].values()) for name in ("frames", "stats") if name in counters)
-
-
-def _wait_for_device() -> None:
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is not None and cuda.is_initialized():
-        cuda.synchronize()

@@ -153,6 +153,7 @@ EMPTY_LIMITS = [
     *({"no": [word]} for word in ("errors", "warnings", "findings", "new-findings")),
     *({"max_findings": limit} for limit in (0, {"error": 0}, {"warning": 9})),
 ]
+SEVERE = ("findings_error", "findings_warning", "findings_info")
 
 
 @pytest.mark.parametrize("asked", EMPTY_LIMITS)
@@ -164,6 +165,23 @@ def test_a_run_in_which_nothing_was_compiled_or_timed_has_no_clean_bill(asked):
     failed = changed(blind, lambda data: data["verdict"].update(outcome="failed"))
     assert not gate(failed, bad(), allow_failure=True, **asked).passed
     assert gate(changed(bad(), uncompiled), bad(), **asked).passed, "its steps were timed"
+
+
+@pytest.mark.parametrize("limit", ["max", "min", "max_growth"])
+def test_a_figure_that_counts_findings_is_as_unknown(limit):
+    blind = changed(bad(), untimed)
+    results = lines(gate(blind, blind, **{limit: dict.fromkeys(SEVERE, 0)}))
+    assert [text.rpartition(": ")[2] for text in results] == ["not recorded"] * 3
+    assert gate(bad(), max={"findings_error": 0, "findings_warning": 1}).passed
+    assert not gate(bad(), max={"findings_warning": 0}).passed
+
+
+def test_a_compile_that_never_ended_took_no_known_time():
+    def begun(data):
+        data["compile_time"]["seconds"] = 0.0
+
+    (text,) = lines(gate(changed(bad(), begun), max_compile_seconds=0))
+    assert text.endswith(": not recorded")
 
 
 def test_damage_is_known_as_soon_as_anything_was_read():

@@ -7,6 +7,7 @@ from traceview.collectors.child.secrets import (
     is_secret,
     masked,
     masked_arguments,
+    masked_message,
     masked_variable,
 )
 
@@ -23,6 +24,11 @@ SECRETS = [
     [f"https://host/log?X-Amz-Signature={SECRET}&part=1"], [f"https://host/log?sv=1&sig={SECRET}"],
     ["--header", f"Authorization: Bearer {SECRET}"],
     ["--run", f"train.py --password {SECRET} --lr 1"],
+    [f"--url=https://host/log?a=1&access_token={SECRET}#x"], [f"https://host:80/log?token={SECRET}"],
+    ["--dbpassword", SECRET], ["--hftoken", SECRET], ["--api-keys", SECRET],
+    [f"--access_tokens={SECRET}"],
+    [f"--password=a {SECRET}"], [f"--token=[{SECRET}]"], [f"password=a,{SECRET}&{SECRET}"],
+    [f"--env=HF_TOKEN={SECRET}"], ["--env", f"AWS_SECRET_ACCESS_KEY={SECRET}"],
     [f"simplecache::https://me:{SECRET}@host/x"], [f"--password='{SECRET} {SECRET}'"],
 ]  # fmt: skip
 PLAIN = [
@@ -54,10 +60,42 @@ def test_a_switch_before_another_option_hides_nothing():
 
 @pytest.mark.parametrize(
     "token",
-    ["hf_" + "aB1" * 9, "ghp_" + "x1" * 18, "AKIA" + "Q" * 16, "eyJhbGciOiJI.eyJzdWIiOiIx.sig"],
-)
+    ["hf_" + "aB1" * 9, "ghp_" + "x1" * 18, "AKIA" + "Q" * 16, "eyJhbGciOiJI.eyJzdWIiOiIx.sig",
+     "ASIA" + "Q" * 16, "npm_" + "a1" * 18, "gsk_" + "a1" * 20, "nvapi-" + "a-" * 20,
+     "dapi" + "0f" * 16,
+     "sk_live_" + "a1" * 12, "SG." + "a1" * 11 + "." + "b_" * 20, "ya29." + "a-" * 20],
+)  # fmt: skip
 def test_tokens_of_known_services_are_masked_wherever_they_stand(token):
     assert token not in masked(f"login failed for {token}.")
+
+
+MESSAGES = [
+    f"OperationalError: no connection: host=h password={SECRET}", f"{{'password': '{SECRET}'}}",
+    f"401 for url: https://host/x?access_token={SECRET}",
+    f"https://host/x?X-Amz-Signature={SECRET}&y=1",
+    f"Command '['x', '--password', '{SECRET}']' failed",
+    f"unrecognized arguments: --api-key {SECRET}",
+    f"connect('me', passwd='{SECRET}') failed", f"AWS_SECRET_ACCESS_KEY={SECRET} is refused",
+    f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET.replace('-', '')}\n-----END RSA PRIVATE KEY-----",
+    f"POST https://hooks.slack.com/services/T0/B0/{SECRET.replace('-', '')}: 404",
+]  # fmt: skip
+PROSE = [
+    "unexpected key: x", "max() got key=CPU", "KeyError: 'token'", "invalid token: ')'",
+    "the pass: fuse_attention failed", "sort_key=loss", "Unexpected key(s) in state_dict: \"a.b\"",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_names_no_secret(message):
+    found = masked_message(message)
+    assert SECRET not in found
+    assert SECRET.replace("-", "") not in found
+    assert MASK in found
+    assert masked_message(found) == found
+
+
+def test_prose_about_keys_and_tokens_stays():
+    assert [masked_message(text) for text in PROSE] == PROSE
 
 
 def test_variables():
@@ -65,6 +103,8 @@ def test_variables():
     assert masked_variable("NCCL_SOCKET_IFNAME", "eth0") == "eth0"
     url = masked_variable("TORCHINDUCTOR_REMOTE_CACHE_URL", f"redis://:{SECRET}@cache:1")
     assert url == f"redis://:{MASK}@cache:1"
+    url = masked_variable("TORCHINDUCTOR_REMOTE_CACHE_URL", f"cache:6379?password={SECRET}")
+    assert url == f"cache:6379?password={MASK}"
 
 
 def test_long_texts_take_little_time():

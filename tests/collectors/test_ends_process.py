@@ -236,6 +236,34 @@ def test_a_signal_to_us_alone_is_forwarded_once(tmp_path, python, name):
     assert (ended["kind"], ended["code"]) == ("interrupted", 4)
 
 
+_THREADS = """
+import os, signal, sys
+from pathlib import Path
+from traceview.cli.pipeline import Wanted
+Wanted(False, False, False, None, (), ()).choice_before()
+import polars as pl
+frame, file = pl.DataFrame({"a": [1, 2, 3] * 1000}), sys.argv[1]
+frame.write_parquet(file)
+pl.scan_parquet([file]).group_by("a").agg(pl.len()).collect()
+frame.join(frame.head(3), on="a").sort("a")
+others = [path for path in Path("/proc/self/task").iterdir() if int(path.name) != os.getpid()]
+for status in (dict(
+    line.split(":", 1) for line in (path / "status").read_text().splitlines()
+) for path in others):
+    blocked = int(status["SigBlk"], 16) >> (signal.SIGINT - 1) & 1
+    print(blocked, status["Name"].strip())
+"""
+
+
+def test_no_thread_of_ours_takes_a_signal_that_is_the_scripts(tmp_path):
+    """Of such a one the sender is not known, and it would reach the script half a minute later."""
+    command = [sys.executable, "-c", _THREADS, tmp_path / "a.parquet"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    threads = [line.split(" ", 1) for line in said.splitlines()]
+    assert any(name.startswith("polars") for _, name in threads)
+    assert [name for blocked, name in threads if blocked == "0"] == []
+
+
 def test_an_interrupted_script_is_not_run_again(tmp_path, python):
     body = "import time\ntell(event='first_call')\nPath('ready').touch()\ntime.sleep(20)"
     process = start(tmp_path, python, body)
@@ -271,11 +299,13 @@ def test_a_signal_that_we_were_told_to_ignore_stays_ignored(tmp_path, python):
     assert done.stdout.startswith(b"True\n")
 
 
-def test_when_we_are_killed_the_folder_still_tells_what_ran(tmp_path, python):
-    process = start(tmp_path, python, "import time\nPath('ready').touch()\ntime.sleep(3)")
+def test_when_we_are_killed_the_script_ends_and_the_folder_still_tells_what_ran(tmp_path, python):
+    body = "import os, time\nPath('pid').write_text(str(os.getpid()))\nPath('ready').touch()\n"
+    process = start(tmp_path, python, f"{body}time.sleep(60)")
     wait_for(tmp_path / "ready")
     process.kill()
     process.communicate(timeout=30)
+    assert gone(int((tmp_path / "pid").read_text()))
     run = Run.open(tmp_path / "out")
     assert run.manifest.passes[0].ending.kind == "unknown"
     assert run.manifest.passes[0].command[0] == python

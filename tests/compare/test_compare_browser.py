@@ -7,7 +7,7 @@ from screen import fits, look, show, weak
 from sides import moved, poisoned, side
 
 from traceview.compare import compare
-from traceview.reports.compare import pages
+from traceview.reports.compare import html
 
 pytestmark = pytest.mark.browser
 NAMES = ("fixed", "devices", "hostile")
@@ -23,7 +23,7 @@ def addresses(tmp_path_factory):
         "hostile": compare(poisoned(bad), poisoned(gpu)),
     }
     for name, comparison in made.items():
-        (folder / f"{name}.html").write_text(pages.html(comparison), encoding="utf-8")
+        (folder / f"{name}.html").write_text(html(comparison), encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in made}
 
 

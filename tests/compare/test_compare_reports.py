@@ -11,7 +11,7 @@ from sides import NASTY, moved, poisoned, side
 from traceview.compare import compare
 from traceview.compare.model import schema, to_json
 from traceview.contracts import text_of
-from traceview.reports.compare import pages, terminal
+from traceview.reports.compare import MAX_BYTES, html, markdown, terminal
 from traceview.words.text import display_width
 
 ABOVE = "import os\nimport sys\n"
@@ -68,20 +68,20 @@ class Page(HTMLParser):
 
 @pytest.mark.parametrize("width", [40, 80, 100])
 def test_terminal_lines_fit(comparison, width):
-    lines = terminal.render(comparison, width, color=False).splitlines()
+    lines = terminal(comparison, width, color=False).splitlines()
     assert max(map(display_width, lines)) <= width
     assert "\x1b" not in "\n".join(lines)
     assert "\u202e" not in "\n".join(lines)
 
 
 def test_terminal_colours_only_where_asked(comparison):
-    text = terminal.render(comparison, 80, color=True)
+    text = terminal(comparison, 80, color=True)
     assert "\x1b[1m" in text
     assert "\x1b[31m<script>" not in text
 
 
 def test_markdown_rows_have_as_many_cells_as_their_head(comparison):
-    text = pages.markdown(comparison)
+    text = markdown(comparison)
     assert len(text.encode()) < 65_000
     plain = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text.replace("\\`", ""))
     assert "<script" not in plain
@@ -103,10 +103,10 @@ def test_json_fits_its_schema(comparison):
 
 
 def test_the_page_is_whole_and_loads_nothing(comparison):
-    source = pages.html(comparison)
+    source = html(comparison)
     page = Page(source)
     assert page.problems == []
-    assert len(source.encode()) < pages.MAX_BYTES
+    assert len(source.encode()) < MAX_BYTES
     tags = {tag for tag, _ in page.elements}
     assert not tags & {"script", "img", "link", "iframe", "form"}
     for _, attributes in page.elements:
@@ -124,8 +124,8 @@ def test_the_page_is_whole_and_loads_nothing(comparison):
 def test_every_form_says_what_came_and_went():
     fixed = comparisons()["fixed"]
     for text in (
-        terminal.render(fixed, 100, color=False), pages.markdown(fixed),
-        Page(pages.html(fixed)).text,
+        terminal(fixed, 100, color=False), markdown(fixed),
+        Page(html(fixed)).text,
     ):  # fmt: skip
         assert "went" in text
         assert "TV101" in text
@@ -134,13 +134,13 @@ def test_every_form_says_what_came_and_went():
 
 
 def test_moved_is_said_with_both_places():
-    text = terminal.render(comparisons()["moved"], 100, color=False)
+    text = terminal(comparisons()["moved"], 100, color=False)
     assert "→ moved: warning TV101" in text
     assert "other.py:18 in forward (was gb_item.py:16 in forward)" in text
 
 
 def test_what_is_hostile_is_text():
-    page = Page(pages.html(comparisons()["hostile"]))
+    page = Page(html(comparisons()["hostile"]))
     assert "<script>alert(1)</script>" in page.text
     assert "{{7*7}}" in page.text
     assert NASTY not in page.text
@@ -148,6 +148,6 @@ def test_what_is_hostile_is_text():
 
 def test_no_inner_name_is_shown():
     for name in ("fixed", "limit", "devices"):
-        text = Page(pages.html(comparisons()[name])).text
+        text = Page(html(comparisons()[name])).text
         for word in ("None", "nan", "within_noise", "not_recorded", "aot_s"):
             assert not re.search(rf"\b{word}\b", text), (name, word)

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from structured_log_tools import artifact, at, kinds_of, read_file, record, recorded
 
-from traceview.parse import beside, store
-from traceview.parse.cutting import ahead, cuts, cuts_ahead, cutting_begun
+from traceview.parse import beside, cutting, store, structured
+from traceview.parse.cutting import cuts, cuts_ahead, cutting_begun
 from traceview.parse.damage import Damage
-from traceview.parse.structured import read_path, read_stream, reading
+from traceview.parse.structured import read_path, read_stream
 
 LOGS = ("inductor", "breaks", "resets", "autograd", "failures", "hits")
 FIELDS = ("line", "pid", "head", "key", "context", "payload", "size", "whole")
@@ -90,8 +90,8 @@ def test_batches_together_are_the_tables(tmp_path, monkeypatch, name):
     path.write_bytes(damaged(name))
     damage = Damage()
     whole = read_file(path, damage)
-    monkeypatch.setattr(reading, "BATCH_BYTES", 300_000)
-    monkeypatch.setattr(reading, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(structured, "BATCH_BYTES", 300_000)
+    monkeypatch.setattr(structured, "AHEAD_BYTES", 1)
     again = Damage()
     pieces = read_file(path, again)
     assert pieces.keys() == whole.keys()
@@ -109,14 +109,14 @@ def test_what_is_read_in_spare_time_is_the_same(tmp_path, monkeypatch, few):
     monkeypatch.setattr(beside, "_ENTER", beside._ENTER.replace("main()", spare))
     told = {record.key for record in cuts_ahead(path, lambda *_: None) if record.told is not None}
     assert ("dynamo_cpp_guards_str" in told) is (few == "-1")
-    monkeypatch.setattr(reading, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(structured, "AHEAD_BYTES", 1)
     again = read_file(path, Damage())
     assert in_order(again["guards"]).equals(in_order(whole["guards"]))
     assert whole["guards"].height > 0
 
 
 def test_a_process_begun_before_is_the_one_that_is_asked(log, monkeypatch):
-    monkeypatch.setattr(ahead, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(cutting, "AHEAD_BYTES", 1)
     with log.open("rb") as stream:
         expected = found(cuts(stream, lambda *_: None))
     with cutting_begun(log):
@@ -127,7 +127,7 @@ def test_a_process_begun_before_is_the_one_that_is_asked(log, monkeypatch):
 
 
 def test_a_process_that_nobody_asks_is_ended(log, monkeypatch):
-    monkeypatch.setattr(ahead, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(cutting, "AHEAD_BYTES", 1)
     with cutting_begun(log):
         (begun,) = beside._begun.values()
     assert begun.poll() is not None
@@ -142,7 +142,7 @@ def test_nothing_is_begun_with_a_small_file_or_none(tmp_path, name):
 
 
 def test_tables_are_written_in_pieces(tmp_path, log, monkeypatch):
-    monkeypatch.setattr(reading, "BATCH_BYTES", 300_000)
+    monkeypatch.setattr(structured, "BATCH_BYTES", 300_000)
     monkeypatch.setattr(store, "HELD_BYTES", 10_000)
     damage = Damage()
     with store.Writer(tmp_path) as writer:

@@ -2,6 +2,7 @@
 
 import json
 
+from cli_runs import Cli
 from structured_log_tools import artifact, at, read, record
 
 from traceview.derive import derive
@@ -66,3 +67,13 @@ def test_a_log_of_torch_compile_has_nothing_ahead_of_time(tmp_path):
     tables = derived(tmp_path, record("dynamo_start", {"stack": []}, **at(0)))
     assert tables["ahead_compiles"].is_empty()
     assert ahead_of_time(tables) is None
+
+
+def test_compiling_ahead_of_time_is_no_count_of_zero_compiles(tmp_path, monkeypatch, capfd):
+    path, out, cli = tmp_path / "aot.log", tmp_path / "out", Cli(monkeypatch, capfd)
+    path.write_bytes(phase("compile_fx_aot", "B", 0) + phase("compile_fx_aot", "E", 21))
+    assert cli("postmortem", "--workers", 1, path, "-o", out).code == 0
+    assert "AOTInductor compiled ahead of time: 21.0 s" in cli.out
+    for limit in ("compiles=0", "graph_breaks=0", "findings_error=0"):
+        assert cli("check", out, "--max", limit).code == 1
+        assert "not recorded" in cli.out

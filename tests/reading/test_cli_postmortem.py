@@ -9,8 +9,7 @@ from reading_logs import write_log
 
 from traceview.cli import traceview
 from traceview.errors import NothingToAnalyse, UsageError
-from traceview.parse.cutting import ahead
-from traceview.parse.structured import reading
+from traceview.parse import cutting, structured
 
 
 @pytest.fixture
@@ -76,8 +75,8 @@ def test_whole_logs_pass_strictly(call, logs):
 @pytest.fixture
 def others(monkeypatch):
     """The processes that are started beside this one, for logs of any size."""
-    monkeypatch.setattr(ahead, "AHEAD_BYTES", 1)
-    monkeypatch.setattr(reading, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(cutting, "AHEAD_BYTES", 1)
+    monkeypatch.setattr(structured, "AHEAD_BYTES", 1)
     started, popen = [], subprocess.Popen
 
     def start(*args, **more):

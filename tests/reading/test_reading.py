@@ -78,7 +78,7 @@ def test_resuming_reads_what_is_new_or_has_changed(job, read, monkeypatch):
     again = []
     task_read = mapping.read
     monkeypatch.setattr(
-        "traceview.reading.reduce.read",
+        "traceview.reading.read",
         lambda task: again.append(task.source.name) or task_read(task),
     )
     run, second = read(job, resume=True)
@@ -106,7 +106,7 @@ def _die_at_rank_2(task):
 
 
 def test_a_killed_reader_costs_its_file_and_says_so(job, read, monkeypatch):
-    monkeypatch.setattr("traceview.reading.reduce.read", _die_at_rank_2)
+    monkeypatch.setattr("traceview.reading.read", _die_at_rank_2)
     run, found = read(job, executor=Processes(2))
     lost = next(part for part in found if part.name == "node1/t2.log")
     assert "killed" in lost.error

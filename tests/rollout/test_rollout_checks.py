@@ -8,7 +8,7 @@ import pytest
 from served_events import HITS, SETTINGS, USUAL, WARM, end, region, safe, served, write
 
 from traceview.contracts import text_of
-from traceview.reports.rollout import pages, terminal
+from traceview.reports.rollout import html, markdown, terminal
 from traceview.rollout import assess, read_served, schema, to_json
 from traceview.rollout.reading import latency
 
@@ -80,11 +80,11 @@ class TestSafe:
         document = to_json(record)
         jsonschema.validate(document, schema())
         assert text_of(document)
-        page = pages.html(record)
+        page = html(record)
         assert page.count("✓</span>") == 6
         assert "<svg" in page
-        assert "✓ Outputs agree" in pages.markdown(record)
-        said = terminal.render(record, 80, color=False)
+        assert "✓ Outputs agree" in markdown(record)
+        said = terminal(record, 80, color=False)
         assert said.startswith("Ready: all 6 checks passed")
         assert max(map(len, said.splitlines())) <= 80
 
@@ -95,7 +95,7 @@ class TestNotRecorded:
         assert [each.passed for each in record.checks] == [None] * 6
         assert not record.ready
         assert record.verdict.startswith("Nothing failed: 0 of 6 checks passed; not recorded: ")
-        assert "not recorded" in pages.html(record)
+        assert "not recorded" in html(record)
 
     def test_few_calls_after_the_warm_up(self, made):
         few = [(32, 900.0, 1, WARM), *[(32, 1.0, 0, USUAL)] * 19]
@@ -104,8 +104,8 @@ class TestNotRecorded:
     def test_one_call_alone_is_no_latency(self, made):
         record = made([region(), *served([(32, 900.0, 1, USUAL)]), end()])
         assert record.served[0].after_warmup.calls == 0
-        assert "Tower, compiled, cold: –, –, –" in terminal.render(record, 80, color=False)
-        assert pages.html(record)
+        assert "Tower, compiled, cold: –, –, –" in terminal(record, 80, color=False)
+        assert html(record)
 
     def test_a_process_that_was_killed(self, made):
         killed = [region(), *served(safe())]
@@ -294,6 +294,6 @@ def test_percentiles_are_times_of_calls():
 
 def test_a_page_escapes_what_others_wrote(made):
     record = made([region(name="<b>x</b>"), *served(safe()), end(limit_hits=["<i>no</i>"])])
-    page = pages.html(record)
+    page = html(record)
     assert "<b>x" not in page
     assert "<i>no" not in page

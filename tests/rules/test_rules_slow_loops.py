@@ -111,6 +111,27 @@ def test_what_is_computed_again_says_how_often(make):
 
 
 @pytest.mark.parametrize(
+    ("repeated", "outcome", "severities"),
+    [
+        (1.9, "helped", ["info"]),
+        (1.9, "neutral", ["warning"]),
+        (0.4, "helped", []),
+        (None, "hurt", []),
+    ],
+)
+def test_what_is_computed_again_costs_a_kernel_that_beats_eager_too(
+    make, repeated, outcome, severities
+):
+    row = {"why": "recomputed", "functions": ["pow"], "evaluations": 131072, "distinct": 1024}
+    row |= {"slower_ms": 0.0, "repeated_ms": repeated}
+    findings = found("ind-recomputed", make, row, outcome=outcome)
+    assert [finding.severity for finding in findings] == severities
+    for finding in findings:
+        assert finding.title.endswith("128 times for each value, up to 1.90 ms of the step (76 %)")
+        assert finding.cost.about.startswith("at most")
+
+
+@pytest.mark.parametrize(
     ("eager", "compiled", "severities"),
     [(1.0, 0.1, []), (0.4, 0.4, ["info"]), (None, 1.2, ["warning"]), (1.0, None, [])],
 )

@@ -20,13 +20,17 @@ from traceview.ticket.redaction import Redaction, latin, packed_forms, text_form
 from traceview.ticket.source import without_strings
 
 STAYS = [
-    "nvidia-cudnn-cu12 9.10.2.21", "nvidia-cublas-cu12==12.8.4.1", "cuDNN version: 9.1.0.70", "libx.so.1.2.3.4",
-    "127.0.0.1:29500 and 0.0.0.0", "scores = q@k.transpose(-2, -1)", "@torch.compile", "at::native::add", "12:30:01.123",
-    'key: "fvbl3frq4kj6lsl7iqpy5fi765adh5g7kadw6cuhrep6ba75xsku"', "token = tokenizer.encode(text)", "def f(x, token=None):",
-    "password: str", "sorted(rows, key=lambda row: row[1])", "primals_1: \"f32[64, 256]\"", "triton_poi_fused_add_0",
-    "L['self']._modules['layer1'], 96", "mode == 'reduce-overhead'", "BLOCK_M=128, ACC_TYPE='tl.float32'",
-    "{'XBLOCK': 'constexpr'}", "pad_token: <pad>", "sort_key=loss", "--max-tokens 512", "--lr 0.1", "secret = getpass()",
-    "signature={'in_ptr0': '*fp32'}", "TORCH_LOGS=+dynamo", "CUDA_VISIBLE_DEVICES=0", "unexpected key: model.layer1",
+    "nvidia-cudnn-cu12 9.10.2.21", "nvidia-cublas-cu12==12.8.4.1", "cuDNN version: 9.1.0.70",
+    "libx.so.1.2.3.4", "127.0.0.1:29500 and 0.0.0.0", "scores = q@k.transpose(-2, -1)",
+    "@torch.compile", "at::native::add", "12:30:01.123",
+    'key: "fvbl3frq4kj6lsl7iqpy5fi765adh5g7kadw6cuhrep6ba75xsku"',
+    "token = tokenizer.encode(text)", "def f(x, token=None):", "password: str",
+    "sorted(rows, key=lambda row: row[1])", 'primals_1: "f32[64, 256]"', "triton_poi_fused_add_0",
+    "L['self']._modules['layer1'], 96", "mode == 'reduce-overhead'",
+    "BLOCK_M=128, ACC_TYPE='tl.float32'", "{'XBLOCK': 'constexpr'}", "pad_token: <pad>",
+    "sort_key=loss", "--max-tokens 512", "--lr 0.1", "secret = getpass()",
+    "signature={'in_ptr0': '*fp32'}", "TORCH_LOGS=+dynamo", "CUDA_VISIBLE_DEVICES=0",
+    "unexpected key: model.layer1",
 ]  # fmt: skip
 GOES = [
     ("Cookie: a=1; session=Zx81kQ22pp; b=2", "Zx81kQ22pp"),
@@ -62,7 +66,7 @@ def test_what_is_torch_s_stays(text):
 @pytest.mark.parametrize(("text", "private"), GOES)
 def test_what_is_private_goes(text, private):
     assert private not in redacted(text)
-    long = json.dumps({"a": "x, " * 200, "b": text})
+    long = json.dumps({"a": "x, " * 200, "b": f"{text}\n{text}"})
     assert private not in redacted(long)
     assert json.loads(redacted(long))["a"]
 
@@ -73,7 +77,7 @@ def test_a_value_goes_wherever_else_it_is():
         value,
         json.dumps(value),
         quote(value),
-        quote(value, safe="").lower(),
+        re.sub("%..", lambda found: found[0].lower(), quote(value, safe="")),
         value.encode("utf-16-le").decode("latin-1"),
     ]
     places += [base64.b64encode(b"x" * n + value.encode() + b"yz").decode() for n in range(4)]
@@ -101,12 +105,9 @@ def test_names_and_paths_go_as_wholes_only():
     redaction.add("/srv/team/proj", "project folder", "$PROJECT")
     redaction.person("alicia")
     redaction.person("train")
-    text = redaction.redacted(
-        "/srv/team/proj/a.py /srv/team/project /srv/team/proj-2 alicia: malicia alicias train"
-    )
-    assert text == (
-        "$PROJECT/a.py /srv/team/project /srv/team/proj-2 [masked host or user name]: malicia alicias train"
-    )
+    text = redaction.redacted("/srv/team/proj/a.py /srv/team/proj-2 alicia: malicia alicias train")
+    left = "[masked host or user name]: malicia alicias train"
+    assert text == f"$PROJECT/a.py /srv/team/proj-2 {left}"
 
 
 def test_a_key_in_several_lines_goes_and_is_never_cut_in_two():
@@ -146,7 +147,7 @@ def f(x, *, mode="max-autotune"):
         assert kept in text
     compile(text, "f", "exec")
     assert "Bluebird" not in redaction.redacted("L['a'] == 'Doc of Bluebird.'")
-    assert "Bluebird" not in without_strings("x = 'Bluebird y\nz = 'Bluebird z'", Redaction())
+    assert "Bluebird" not in without_strings("x = = 'Bluebird y'\nz = 'Bluebird z'", Redaction())
 
 
 @pytest.mark.parametrize("name", ["bad-gb_item", "bad-rc_python_constant", "healthy-train_eval"])

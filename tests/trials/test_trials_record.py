@@ -13,7 +13,7 @@ import pytest
 from trial_events import agreeing, blocks, check, measured, trial, write
 
 from traceview.errors import NothingToAnalyse
-from traceview.reports.trials import record as tables
+from traceview.reports import trials as tables
 from traceview.reports.trials import terminal
 from traceview.reports.trials.words import by_rule, gain
 from traceview.trials import Plan, Remedy, Results, from_json, results, to_json
@@ -88,7 +88,7 @@ def test_another_document_is_refused(data):
 
 
 def test_every_verdict_has_a_line(record):
-    text = terminal.render(record, 100, color=False)
+    text = terminal(record, 100, color=False)
     for line in (
         " 1 ▲ accepted             1.40×",
         " 2 ✕ failed",
@@ -105,8 +105,8 @@ def test_every_verdict_has_a_line(record):
 
 
 def test_colors_only_on_request(record):
-    assert "\x1b[32m 1 ▲ accepted" in terminal.render(record, 100, color=True)
-    assert "\x1b" not in terminal.render(record, 20, color=False)
+    assert "\x1b[32m 1 ▲ accepted" in terminal(record, 100, color=True)
+    assert "\x1b" not in terminal(record, 20, color=False)
 
 
 def test_the_page_is_whole_and_escaped(record):
@@ -129,7 +129,7 @@ def test_nothing_at_all():
         "eager_ms": None, "compiled_ms": None, "speedup": None, "speedup_interval": None,
     })  # fmt: skip
     assert "Nothing was tried" in tables.html(empty)
-    assert terminal.render(empty, 80, color=False) == "= Nothing was tried"
+    assert terminal(empty, 80, color=False) == "= Nothing was tried"
 
 
 def test_a_row_for_every_trial_in_a_spreadsheet(record):
@@ -175,7 +175,7 @@ def test_a_sweeps_row_has_what_a_table_of_several_needs(record):
     table = tables.markdown(made)
     assert "1.50 s of it autotuning; 250 ms with warm caches" in table
     assert "skipped: mutated" in table
-    said = terminal.render(made, 100, color=False)
+    said = terminal(made, 100, color=False)
     assert "break-even after 1,234 steps" in said
     assert "debug folder raw/trials-1/debug/1" in said.replace("\n      ", "")
 

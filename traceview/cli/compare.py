@@ -62,7 +62,7 @@ def compare_command(
     from traceview.compare import compare
     from traceview.compare.model import to_json
     from traceview.contracts import text_of
-    from traceview.reports.compare import pages, terminal
+    from traceview.reports.compare import html, markdown, terminal
 
     asked = {"json": as_json, "markdown": as_markdown, "html": as_html}
     wanted = [form for form, flag in asked.items() if flag]
@@ -77,11 +77,11 @@ def compare_command(
     comparison = compare(*sides)
     if form == "text":
         color = out is None and stdout_color()
-        emit(terminal.render(comparison, width=stdout_width(), color=color), out)
+        emit(terminal(comparison, width=stdout_width(), color=color), out)
     elif form == "json":
         emit(text_of(to_json(comparison)), out)
     else:
-        write = pages.markdown if form == "markdown" else pages.html
+        write = markdown if form == "markdown" else html
         emit(write(comparison), out)
 
 

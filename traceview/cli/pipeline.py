@@ -50,6 +50,20 @@ class Wanted(msgspec.Struct, frozen=True):
 
         return choice_of(self.select, self.ignore)
 
+    def choice_before(self) -> Choice:
+        """The same before a script runs: a wrong name is an error before anything does.
+
+        The threads of polars, which reads what the script leaves, then start here: those that start
+        later would take signals that are the script's.
+        """
+        from traceview.collectors.launch import threads_without_signals
+
+        with threads_without_signals():
+            import polars as pl
+
+            pl.DataFrame({"rows": [0]}).lazy().select(pl.col("rows") + 1).collect()
+            return self.choice()
+
     @property
     def on_stdout(self) -> bool:
         """Whether a document is printed on stdout, which then carries nothing else."""

@@ -149,13 +149,14 @@ def _carry_out(
 
     shapes = (shapes_file, read_shapes(shapes_file)) if shapes_file is not None else None
     wanted, console = Wanted(as_json, False, False, None, (), ()), Console()
+    choice = wanted.choice_before()
     new = run_folder(module, target) is None
     if new:
         collecting["compare_outputs"] = True
     run, options = run_of(module, target, as_json=as_json, console=console, **collecting)
     with Trials(options, run, console) as trials:
         console.say("reading the logs")
-        found, unwritten = diagnosed(run, wanted, wanted.choice(), refresh=new)
+        found, unwritten = diagnosed(run, wanted, choice, refresh=new)
         if unwritten is not None:
             raise unwritten
         click.echo(f"traceview: {found.verdict.sentence}", err=True)
@@ -183,7 +184,7 @@ def _carry_out(
         click.echo(text_of(to_json(made)))
     else:
         color = stdout_color()
-        click.echo(terminal.render(made, width=stdout_width(), color=color), color=color)
+        click.echo(terminal(made, width=stdout_width(), color=color), color=color)
     click.echo(f"rollout: {page}", err=as_json)
     if open_page and click.launch(page.resolve().as_uri()) != 0:
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)
@@ -219,15 +220,15 @@ def _write(run: Run, made: Rollout) -> Path:
     """Write ``rollout.json``, its page and its Markdown; the page's path."""
     from traceview.cli.pipeline import written
     from traceview.contracts import text_of
-    from traceview.reports.rollout import pages
+    from traceview.reports import rollout as forms
     from traceview.rollout import to_json
     from traceview.rollout.model import RECORD
 
     html = run.folder / "rollout.html"
     files = {
         run.folder / RECORD: text_of(to_json(made)) + "\n",
-        html: pages.html(made),
-        run.folder / "rollout.md": pages.markdown(made),
+        html: forms.html(made),
+        run.folder / "rollout.md": forms.markdown(made),
     }
     if (error := written(files)) is not None:
         raise error

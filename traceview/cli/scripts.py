@@ -78,11 +78,9 @@ def _diagnose(
     """Collect, explain, print; returns the exit code."""
     from traceview.cli.console import Console
     from traceview.cli.pipeline import Wanted, explain
-    from traceview.collectors.launch import threads_without_signals
 
     wanted = Wanted(**{name: options.pop(name) for name in Wanted.__struct_fields__})
-    with threads_without_signals():
-        choice = wanted.choice()  # a wrong name is an error before anything runs
+    choice = wanted.choice_before()
     run = _collect(module, target, to_stderr=wanted.on_stdout, **options)
     Console().say("reading the logs")
     code = explain(run, wanted, choice, refresh=True)

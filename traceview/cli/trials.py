@@ -282,7 +282,7 @@ def _carry_out(
     from traceview.trials import to_json
 
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
-    choice, console = wanted.choice(), Console()
+    choice, console = wanted.choice_before(), Console()
     again = run_folder(module, target) is not None
     if not again and (target or module):
         target = (*target, *first)
@@ -305,7 +305,7 @@ def _carry_out(
         click.echo(text_of(to_json(made)))
     else:
         color = stdout_color()
-        click.echo(terminal.render(made, width=stdout_width(), color=color), color=color)
+        click.echo(terminal(made, width=stdout_width(), color=color), color=color)
         if patch := made.recommended and made.recommended.patch:
             number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
             command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
@@ -445,7 +445,7 @@ def _write(run: Run, made: Results, found: Diagnosis) -> Path:
     from traceview.cli.pipeline import written
     from traceview.contracts import text_of
     from traceview.reports import html as report
-    from traceview.reports.trials import record
+    from traceview.reports import trials as forms
     from traceview.reports.trials.words import by_rule
     from traceview.trials import to_json
     from traceview.trials.model import RESULTS
@@ -453,9 +453,9 @@ def _write(run: Run, made: Results, found: Diagnosis) -> Path:
     html = run.folder / "trials.html"
     files = {
         run.folder / RESULTS: text_of(to_json(made)) + "\n",
-        html: record.html(made),
-        run.folder / "trials.md": record.markdown(made),
-        run.folder / "trials.csv": record.csv(made),
+        html: forms.html(made),
+        run.folder / "trials.md": forms.markdown(made),
+        run.folder / "trials.csv": forms.csv(made),
         run.folder / "report.html": report.render(found, by_rule(made)),
     }
     if (error := written(files)) is not None:

@@ -127,11 +127,12 @@ def of_caches(name: str) -> Read:
 
 
 def of_severity(severity: str) -> Read:
-    """The number of findings of one severity."""
+    """The number of findings of one severity; none are known where nothing could have one."""
 
     def read(side: Side) -> Measured:
         found = everyone(side.diagnosis.findings)
-        return Measured(float(sum(finding.severity == severity for finding in found)))
+        many = sum(finding.severity == severity for finding in found)
+        return Measured(None if not many and nothing_seen(side) else float(many))
 
     return read
 
@@ -170,8 +171,8 @@ def kinds() -> Iterator[Kind]:
     def speedup(side: Side) -> Measured:
         return Measured(side.diagnosis.verdict.speedup, side.diagnosis.verdict.speedup_interval)
 
-    def cold(side: Side) -> Measured:
-        return Measured(side.diagnosis.compile_time.seconds if compiled(side) else None)
+    def cold(side: Side) -> Measured:  # a compile that was begun and never ended has no seconds
+        return Measured((side.diagnosis.compile_time.seconds or None) if compiled(side) else None)
 
     def break_even(side: Side) -> Measured:
         steps = side.diagnosis.break_even_steps

@@ -8,13 +8,13 @@ nothing runs compiled there is nothing to compare, unless trying to compile slow
 from __future__ import annotations
 
 import re
-import signal
 
 import polars as pl
 
 from traceview.derive.figures import ENOUGH_PAIRS, Figures
 from traceview.derive.processes import Row, fails_in_eager, lives_in_eager, of_process
 from traceview.tables import Tables
+from traceview.words.names import signal_name
 
 HELPED_ABOVE = 1.03
 HURT_BELOW = 0.97
@@ -85,10 +85,7 @@ def _failure(run: Row, measured: Figures) -> str | None:
         return f"the script raised {run['error_type']}{where}{text}{why}"
     if kind in ("signal", "killed"):
         number = run["exit_signal"]
-        try:
-            by = "" if number is None else f" by {signal.Signals(number).name}"
-        except ValueError:
-            by = f" by signal {number}"
+        by = "" if number is None else f" by {signal_name(number)}"
         return f"the script was killed{by}"
     if kind == "exit" and code:
         return f"the script ended with exit code {code}"

@@ -116,30 +116,27 @@ class Pair(msgspec.Struct):
 
 def block_pairs(tables: Tables) -> pl.DataFrame:
     """Table ``block_pairs`` of every process and anchor, whose steps are different ones."""
+    # Processes whose steps, as long as they were watched, did not stop compiling.
+    process = ("pass", "rank", "pid")
+    restless = set(tables["runs"].filter(pl.col("never_quiet")).select(process).iter_rows())
+    steps = tables["steps"].filter(pl.col("phase").is_in(_BEFORE_BLOCKS)).sort("step")
+    last = steps.group_by(process, maintain_order=True).tail(WATCHED)
+    counts = last.group_by(process).agg(pl.len(), busy=(pl.col("compiles_inside") > 0).sum())
+    busy = counts.filter(pl.col("len") == WATCHED, 2 * pl.col("busy") >= WATCHED)
+    restless |= set(busy.select(process).iter_rows())
+
     processes: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    restless = _restless(tables)
     for block in tables["blocks"].iter_rows(named=True):
         processes[block["pass"], block["rank"], block["pid"]].append(block)
     return from_rows(
         "block_pairs",
         [
             pair.row()
-            for process, blocks in processes.items()
-            for pairs in paired(blocks, EAGER_COMPILED, process in restless).values()
+            for key, blocks in processes.items()
+            for pairs in paired(blocks, EAGER_COMPILED, key in restless).values()
             for pair in pairs
         ],
     )
-
-
-def _restless(tables: Tables) -> set[tuple[Any, ...]]:
-    """Processes whose steps, as long as they were watched, did not stop compiling."""
-    process = ("pass", "rank", "pid")
-    found = set(tables["runs"].filter(pl.col("never_quiet")).select(process).iter_rows())
-    steps = tables["steps"].filter(pl.col("phase").is_in(_BEFORE_BLOCKS)).sort("step")
-    last = steps.group_by(process, maintain_order=True).tail(WATCHED)
-    counts = last.group_by(process).agg(pl.len(), busy=(pl.col("compiles_inside") > 0).sum())
-    busy = counts.filter(pl.col("len") == WATCHED, 2 * pl.col("busy") >= WATCHED)
-    return found | set(busy.select(process).iter_rows())
 
 
 def paired(

@@ -25,14 +25,19 @@ from traceview.rules.kit import (
     severity,
     step_ms,
 )
+from traceview.words.text import listed
 
 
 class Slow(NamedTuple):
-    """Kernels that are slow for one reason: what they take and lose of a step, ms, and where."""
+    """Kernels that are slow for one reason: what they take and lose of a step, ms, and where.
+
+    ``potential``: what they lose is no part of the difference from eager; it is at most that.
+    """
 
     rows: list[Row]
     ms: float
-    slower_ms: float
+    lost_ms: float
+    potential: bool
     places: list[Location]
     about: frozenset[str]
 
@@ -40,17 +45,18 @@ class Slow(NamedTuple):
     def functions(self) -> str:
         """``tanh, exp and sin``: as the reports write them, those of the slowest kernel first."""
         names = list(dict.fromkeys(name for row in self.rows for name in row["functions"]))
-        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        return listed(names)
 
     @property
     def cost(self) -> Cost:
-        return Cost(
-            self.slower_ms, None, "generated kernels less the eager operators that they replaced"
-        )
+        about = "generated kernels less the eager operators that they replaced"
+        if self.potential:
+            about = "at most, by the eager operators' time for as many values"
+        return Cost(self.lost_ms, None, about)
 
     def severity(self, tables: Tables) -> Severity:
         """By the cost; information where compiling helped: the loss is less than the gain."""
-        return "info" if outcome(tables) == "helped" else severity(tables, self.slower_ms)
+        return "info" if outcome(tables) == "helped" else severity(tables, self.lost_ms)
 
     def evidence(self, how: str) -> tuple[Evidence, ...]:
         """A line for each of the slowest kernels; ``how`` functions are computed, of a row."""
@@ -68,17 +74,23 @@ class Slow(NamedTuple):
 
 
 def slow(
-    tables: Tables, why: Collection[str], least_share: float, compiles: Collection[str] = ()
+    tables: Tables,
+    why: Collection[str],
+    least_share: float,
+    compiles: Collection[str] = (),
+    *,
+    potential: bool = False,
 ) -> Slow | None:
     """Kernels slow for a reason in ``why``; None where they lose less of a compiled step.
 
-    Those of ``compiles`` (keys) alone, if any are given.
+    Those of ``compiles`` (keys) alone, if any are given. ``potential``: by ``repeated_ms``.
     """
+    cost = "repeated_ms" if potential else "slower_ms"
     step = step_ms(tables, "compiled")
     known = [row for row in first_rank(rows(tables, "slow_loops")) if row["why"] in why]
     known = [row for row in known if not compiles or row["compile_key"] in compiles]
-    found = sorted((r for r in known if r["slower_ms"]), key=lambda row: -row["slower_ms"])
-    lost = sum(row["slower_ms"] for row in found)
+    found = sorted((row for row in known if row[cost]), key=lambda row: -row[cost])
+    lost = sum(row[cost] for row in found)
     if not step or not found or lost < least_share * step:
         return None
     lines = (location(text) for row in found for text in row["user_lines"] or ())
@@ -86,6 +98,7 @@ def slow(
         found,
         sum(row["ms"] or 0.0 for row in found),
         lost,
+        potential,
         list(dict.fromkeys(filter(None, lines))),
         about(*of_keys(tables, {row["compile_key"] for row in found})),
     )

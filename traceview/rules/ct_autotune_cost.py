@@ -34,13 +34,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.derive.compiler.first_calls import parts_of
+from traceview.derive.compiler.first_calls import outermost_autotuning
 from traceview.rules import _starts
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Row,
     Tables,
     about_region,
     compile_call,
@@ -75,7 +74,8 @@ def check(
     tables: Tables, *, least_seconds: float = LEAST_SECONDS, least_share: float = LEAST_SHARE
 ) -> Iterator[Finding]:
     """At most one finding: all autotuning of the run."""
-    spent = _autotuning_seconds(first_rank(rows(tables, "compile_phases")))
+    outermost = outermost_autotuning(first_rank(rows(tables, "compile_phases")))
+    spent = sum(row["duration_us"] or 0.0 for row in outermost) / 1e6
     compiles = first_rank(rows(tables, "compiles"))
     whole = sum(row["duration_us"] or 0.0 for row in compiles) / 1e6
     once = _starts.once_seconds(tables, {row["compile_key"] for row in compiles})
@@ -128,16 +128,3 @@ def check(
         remedy=("mode=default",) if region and region["mode"] in _MODES else (),
         about=about_region(region),
     )
-
-
-def _autotuning_seconds(phases: list[Row]) -> float:
-    """Time of the outermost spans of autotuning; nothing waits for what runs in parallel."""
-    parts = parts_of(phases)
-    outermost = (
-        row["duration_us"] or 0.0
-        for row in phases
-        if parts[row["phase_id"]] == "autotune"
-        and parts.get(row["parent_id"]) != "autotune"
-        and not row["aside"]
-    )
-    return sum(outermost) / 1e6

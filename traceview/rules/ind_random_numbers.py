@@ -66,8 +66,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         severity=found.severity(tables),
         title=(
             f"Random numbers{where} are drawn one element at a time, "
-            f"{milliseconds(found.slower_ms)} slower than "
-            f"eager ({percent(found.slower_ms / step)} of the step)"
+            f"{milliseconds(found.lost_ms)} slower than "
+            f"eager ({percent(found.lost_ms / step)} of the step)"
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)} with random numbers. "

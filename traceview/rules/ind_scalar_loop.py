@@ -129,7 +129,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         step = step_ms(tables, "compiled") or 1.0
         name = slowest["functions"][0]
         verb = "is computed" if names == name else "are computed"
-        share = percent(found.slower_ms / step)
+        share = percent(found.lost_ms / step)
         pasted = snippet and Snippet(snippet.language, snippet.text.replace("{name}", name))
         yield Finding(
             code=CODE,
@@ -137,7 +137,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             severity=found.severity(tables),
             title=(
                 f"{names}{where} {verb} one element at a time, "
-                f"{milliseconds(found.slower_ms)} slower than eager ({share} of the step): "
+                f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step): "
                 f"{why.format(length=length)}"
             ),
             explanation=(

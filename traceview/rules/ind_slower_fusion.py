@@ -55,6 +55,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
+from traceview.words.text import listed
 
 CODE = "TV427"
 NEEDS = frozenset({"slow_fusions", "step_counts:eager"})
@@ -135,7 +136,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
 def _shows(row: Row) -> Iterator[str]:
     """Sentences on the slowest kernel's code."""
     names = row["functions"] or []
-    functions = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    functions = listed(names)
     if row["operations"]:
         precision = " in float64" if row["float64"] else ""
         called = f" and calls {functions} {plural(row['calls'], 'time')}" if names else ""

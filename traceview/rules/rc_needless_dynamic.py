@@ -106,7 +106,7 @@ def check(
         )
         text = "What that costs was not measured: only a run without dynamic=True shows it."
         if lost:
-            title += f"; its kernels lose {milliseconds(lost.slower_ms)} of a step"
+            title += f"; its kernels lose {milliseconds(lost.lost_ms)} of a step"
             text = (
                 f"Each element of {kernels(lost)} is found by division by symbolic sizes; with "
                 "constant sizes there is nothing to divide."
@@ -114,7 +114,7 @@ def check(
         yield Finding(
             code=CODE,
             rule="rc-needless-dynamic",
-            severity=severity(tables, lost.slower_ms) if lost else "info",
+            severity=severity(tables, lost.lost_ms) if lost else "info",
             title=title,
             explanation=(
                 f"All {calls} that were looked at had tensors of {sizes}, but the graph is "

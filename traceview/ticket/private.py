@@ -91,7 +91,7 @@ _HINTS = "|".join(
         r"://[^\s/?#'\"]*@|[A-Za-z0-9_+\-]:[^\s:@/'\"]+@[A-Za-z0-9]",
         r"(?:^|[^A-Za-z0-9_.\-]|\\[nt])(?:[0-9]{1,3}\.){3}[0-9]",
         r"[0-9a-fA-F]:[0-9a-fA-F]{0,4}:[0-9a-fA-F]{0,4}:",
-        *(shape.replace(r"\w", "[A-Za-z0-9_]") for shape in SHAPES.values()),
+        re.sub(r"\(\?<=(.*?)\)", r"\1", "|".join(SHAPES.values())).replace(r"\w", "[A-Za-z0-9_]"),
     )
 )
 _GUARDS = r"[=!]= ?\\*[\"'][^\s\"'\\]"

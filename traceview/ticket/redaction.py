@@ -40,6 +40,8 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 #: Longer lines are looked at in parts: those of a JSON object.
 _LONG = 300
 _PART = ", "
+#: What has a name in one part and its value in the next.
+_UNDIVIDED, _LONGEST = ('"section": "env"', '"--', "'--", '\\"--'), 20_000
 _BETWEEN_TEXTS = "\n\x1e\n"
 _MOST_SEEN = 500_000
 #: A string that is no one else's: with a capital after a space, or with letters and digits.
@@ -285,10 +287,9 @@ def _found(text: str, literals: Mapping[str, object]) -> list[str]:
 
 
 def _parts(line: str) -> list[str]:
-    """A long line in pieces that can be looked at alone; an event of a variable is one."""
-    if len(line) <= _LONG or '"section": "env"' in line:
-        return [line]
-    return line.split(_PART)
+    """A long line in pieces that can be looked at alone; an event or a command line is one."""
+    whole = len(line) <= _LONG or any(mark in line[:_LONGEST] for mark in _UNDIVIDED)
+    return [line] if whole else line.split(_PART)
 
 
 def _whole(form: str) -> re.Pattern[str]:

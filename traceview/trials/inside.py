@@ -191,7 +191,9 @@ def with_fake(source: Source, _line: int) -> Changes:
     for function in source.all(Function):
         marks = [d for d in function.decorator_list if called(d) == "torch.library.custom_op"]
         names, last = source.parameters(function), function.body[-1]
-        if not marks or not names or not _is_tensor(function.args.args[0].annotation):
+        if not marks or not names:
+            continue
+        if dotted(function.args.args[0].annotation) not in ("Tensor", "torch.Tensor"):
             continue
         if len(function.body) == 1 + (ast.get_docstring(function) is not None) and _is_like(
             last.value if isinstance(last, ast.Return) else None, names[0]
@@ -393,7 +395,3 @@ def _is_message(node: ast.Expr | ast.stmt) -> bool:
     return called(call) in ("print", "warnings.warn") or (
         name in _LEVELS and any(part in owner.lower() for part in ("log", "lgr"))
     )
-
-
-def _is_tensor(annotation: ast.expr | None) -> bool:
-    return dotted(annotation) in ("Tensor", "torch.Tensor")

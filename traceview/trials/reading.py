@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 from msgspec.structs import replace
 
-from traceview.derive.compiler.first_calls import parts_of
+from traceview.derive.compiler.first_calls import outermost_autotuning
 from traceview.derive.figures import PairedRatio, ratio_of_pairs
 from traceview.derive.pairs import Pair, Stances, paired, per_step_ms
 from traceview.json_errors import NOT_JSON
@@ -121,7 +121,11 @@ class Apart(msgspec.Struct, frozen=True):
 
 def read_apart(raw: Path) -> Apart:
     """The process with the raw folder ``raw``; of several ranks the first one."""
-    loops = _loops(raw / TICKS)
+    loops: dict[str, tuple[float, int]] = {}
+    with suppress(OSError, *NOT_JSON, msgspec.ValidationError, AttributeError, KeyError, TypeError):
+        counted = json.loads((raw / TICKS).read_bytes()).items()
+        timed = {name: (row["ms"], row["count"]) for name, row in counted}
+        loops = msgspec.convert(timed, dict[str, tuple[float, int]])
     processes = read_processes(raw, raw.name, Damage())
     main = min(
         (process for process in processes if process.of("first_call") or process.of("error")),
@@ -150,15 +154,6 @@ def read_apart(raw: Path) -> Apart:
         compile_s=sum(compiles) / 1e3 if compiles else None,
         error=f"{error.get('type')}: {error.get('message')}" if error else None,
     )
-
-
-def _loops(file: Path) -> dict[str, tuple[float, int]]:
-    try:
-        data = json.loads(file.read_bytes())
-        rows = {name: (row["ms"], row["count"]) for name, row in data.items()}
-        return msgspec.convert(rows, dict[str, tuple[float, int]])
-    except (OSError, *NOT_JSON, msgspec.ValidationError, AttributeError, KeyError, TypeError):
-        return {}
 
 
 def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
@@ -302,7 +297,7 @@ def _logged(raw: Path, pid: int, ends: Iterable[Ended]) -> dict[str, Logged]:
         return [row for each in found for row in each]
 
     phases = [row for row in rows("compile_phases", trace) if row["pid"] == pid]
-    parts = parts_of(phases)
+    autotuning = outermost_autotuning(phases)
     breaks = rows("graph_breaks", trace, text)
     events: list[tuple[str | None, dict[str, Any]]] = []
     for event in rows("cudagraph_events", text):
@@ -323,20 +318,20 @@ def _logged(raw: Path, pid: int, ends: Iterable[Ended]) -> dict[str, Logged]:
         frames = {(row["epoch"], row["frame_id"]) for row in mine}
         autotuned = (
             row["duration_us"] or 0.0
-            for row in phases
+            for row in autotuning
             if began <= (row["started_us"] or 0.0) <= timed
-            and parts[row["phase_id"]] == "autotune"
-            and parts.get(row["parent_id"]) != "autotune"
-            and not row["aside"]
         )
         ids = {row["compile_id"] for row in mine}
+        places = [(row["fail_user_file"], row["fail_user_line"]) for row in mine]
+        own_breaks = (row for row in breaks if row["compile_key"] in known)
+        places += [(row["user_file"], row["user_line"]) for row in own_breaks]
         cudagraphs, why = _cudagraphs(mine, [event for own, event in events if own in ids])
         found[ended.name] = Logged(
             recompiles=len(known) - len(frames),
             autotune_s=sum(autotuned) / 1e6,
             cudagraphs=cudagraphs,
             cudagraphs_why=why,
-            place=_place(mine, [row for row in breaks if row["compile_key"] in known]),
+            place=next((at_line(PurePath(f).name, line) for f, line in places if f and line), None),
         )
     return found
 
@@ -354,14 +349,6 @@ def _cudagraphs(
     if by_kind.get("record") or by_kind.get("rerecord"):
         return "yes", f"not all of it: {why}" if why else None
     return ("skipped", why) if reasons else (None, None)
-
-
-def _place(
-    compiles: Iterable[Mapping[str, Any]], breaks: Iterable[Mapping[str, Any]]
-) -> str | None:
-    failed = [(row["fail_user_file"], row["fail_user_line"]) for row in compiles]
-    places = [*failed, *((row["user_file"], row["user_line"]) for row in breaks)]
-    return next((at_line(PurePath(f).name, line) for f, line in places if f and line), None)
 
 
 def _number(row: Event, name: str) -> float:

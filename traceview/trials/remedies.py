@@ -12,6 +12,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import PurePath
 
@@ -264,7 +265,9 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
     around: list[str] = []
     for setting in settings:
         name, _, text = setting.partition("=")
-        value = _value(text)
+        value: object = text
+        with suppress(ValueError, SyntaxError):  # what is no Python literal is a string
+            value = ast.literal_eval(text)
         if name in _ARGUMENTS:
             arguments[name] = value
         elif name.startswith(_OPTIONS):
@@ -286,14 +289,6 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
     given += [f"options={{{', '.join(options)}}}"] if options else []
     call = [f"torch.compile(..., {', '.join(given)})"] if given else []
     return (*before, *call, *around)
-
-
-def _value(text: str) -> object:
-    """A Python literal; anything else is a string."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def _quoted(value: object) -> str:

@@ -57,11 +57,11 @@ class Source:
 
     def at(self, line: int, kind: type[Statement]) -> Statement | None:
         """The innermost statement of that kind at ``line``; of one with a block, its head."""
-        found = [
-            node
-            for node in self.all(kind)
-            if covers(node, line) and not any(covers(each, line) for each in _block(node))
-        ]
+        found = []
+        for node in self.all(kind):
+            block = [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
+            if covers(node, line) and not any(covers(each, line) for each in block):
+                found.append(node)
         return max(found, key=lambda node: node.lineno, default=None)
 
     def function_at(self, line: int) -> Function | None:
@@ -259,10 +259,6 @@ class Source:
         given = ", ".join(self.of(each) for each in named[0].keywords)
         mark = f"torch.compile({given})" if given else "torch.compile"
         return [mark], [(*self.span(named[0]), self.of(named[0].args[0]))]
-
-
-def _block(node: ast.stmt) -> list[ast.stmt]:
-    return [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
 
 
 def _applied(data: bytes, changes: Iterable[Change]) -> str:

@@ -6,6 +6,7 @@ Reports that shorten a kernel's name keep the whole one next to it.
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Mapping
 
 from traceview.torchtext.frames import NOTEBOOK_CELL, resumed
@@ -332,6 +333,14 @@ def operator(name: str) -> str:
 def recompile(kind: str) -> str:
     """What kind of guard failed: ``int attribute of a module``."""
     return word(RECOMPILES, kind)
+
+
+def signal_name(number: int | None) -> str:
+    """``SIGKILL``, or ``signal 65`` where it has no name."""
+    try:
+        return signal.Signals(number or 0).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def graph(kind: str) -> str:

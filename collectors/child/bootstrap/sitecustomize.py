@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
@@ -21,6 +22,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 PACKAGE = "_traceview_child"
 CONFIG = "TRACEVIEW_CHILD_CONFIG"
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main() -> None:
@@ -34,7 +36,10 @@ def main() -> None:
             config = read if isinstance(read, dict) else None
     # Under torchrun the workers are collected; the launcher hands our variables on to them.
     many = config is not None and (config.get("nproc") or 1) > 1
-    launcher = many and "TORCHELASTIC_RUN_ID" not in os.environ
+    worker = many and "TORCHELASTIC_RUN_ID" in os.environ
+    launcher = many and not worker
+    if config is not None and not worker:
+        _end_with_parent()
     names = [CONFIG, "PYTHONPATH", *((config or {}).get("variables") or ())]
     given = {name: os.environ[name] for name in names if name in os.environ}
     if not launcher:
@@ -44,6 +49,14 @@ def main() -> None:
         _start(config, given)
     if ours is not None:
         sys.meta_path.insert(0, _Leave(ours))
+
+
+def _end_with_parent() -> None:
+    """SIGTERM for this process when traceview is killed: nobody else would end the script then."""
+    with suppress(Exception):  # Linux only, and not every Python has ctypes
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _is_here(entry: str) -> bool:

@@ -79,3 +79,11 @@ def test_no_kernel_takes_more_than_the_timed_step():
 def test_a_kernel_that_is_faster_than_eager_loses_nothing():
     (row,), fusions = facts(RANDOM, {"aten::normal_": 12.0})
     assert (row["slower_ms"], fusions) == (0.0, [])
+    assert row["repeated_ms"] is None
+
+
+def test_what_a_kernel_repeats_is_priced_where_it_is_faster_than_eager_too():
+    rows, _ = facts(AGAIN, {"aten::pow": 1.0, "aten::add": 20.0})
+    (again,) = (row for row in rows if row["why"] == "recomputed")
+    # One of two evaluations, at eight times an eager one where no vector code is: half the kernel.
+    assert (again["slower_ms"], again["repeated_ms"]) == (0.0, pytest.approx(5.0))

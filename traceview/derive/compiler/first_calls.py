@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -71,6 +71,18 @@ def parts_of(phases: Iterable[Mapping[str, Any]]) -> dict[int, str | None]:
         # Autotuning compiles what it times: that is autotuning too.
         parts[row["phase_id"]] = inherited if inherited == "autotune" else known
     return parts
+
+
+def outermost_autotuning(phases: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The outermost spans of autotuning; nothing waits for what runs in parallel."""
+    parts = parts_of(phases)
+    return [
+        row
+        for row in phases
+        if parts[row["phase_id"]] == "autotune"
+        and parts.get(row["parent_id"]) != "autotune"
+        and not row["aside"]
+    ]
 
 
 def first_calls(tables: Tables) -> list[Row]:

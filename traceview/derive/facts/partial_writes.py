@@ -31,6 +31,7 @@ _OF_VIEWS = frozenset(
 )
 _SCATTERS = _OF_VIEWS | {"aten.index_put", "aten.scatter"}
 _COPY = "aten.copy_"
+_GROUP = ("pass", "rank", "group_id")
 #: Fewer elements for each one that has to be written are within what fusion saves.
 _LEAST_WASTE = 4
 _DEEPEST = 64
@@ -59,6 +60,11 @@ class Write(NamedTuple):
         """Elements that have to be written; all of a new tensor once."""
         return self.changed + (0 if self.to_input else self.elements)
 
+    @property
+    def wasted(self) -> float:
+        """The share of ``visited`` that need not be written."""
+        return 1 - self.needed / self.visited
+
 
 def partial_writes(tables: Tables) -> pl.DataFrame | None:
     """Table ``partial_writes``; None where no step was profiled."""
@@ -83,14 +89,15 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
         if work is None:
             continue
         largest = max(mine, key=lambda write: write.visited)
-        group = kernel["pass"], kernel["rank"], kernel["group_id"]
-        generated = sum(k["ms"] or 0.0 for k in _of_group(ran, group))
+        group = tuple(kernel[name] for name in _GROUP)
+        of_group = (k for k in ran.iter_rows(named=True) if tuple(k[n] for n in _GROUP) == group)
+        generated = sum(k["ms"] or 0.0 for k in of_group)
         scale = times[group][1] / generated if group in times and generated else None
         ms = None if scale is None else (kernel["ms"] or 0.0) * scale
         share = work.share_of_loops(largest.elements)
         result.append(
             {
-                **dict(zip(("pass", "rank", "group_id"), group, strict=True)),
+                **dict(zip(_GROUP, group, strict=True)),
                 **{name: origin[name] for name in ("compile_key", "compile_id", "raw_file")},
                 "raw_line": origin["raw_line"],
                 "kernel_name": origin["kernel_name"],
@@ -103,19 +110,10 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
                 "profiled_ms": kernel["ms"],
                 "ms": ms,
                 "share": share,
-                "slower_ms": None if ms is None else ms * share * _wasted(largest),
+                "slower_ms": None if ms is None else ms * share * largest.wasted,
             }
         )
     return from_rows("partial_writes", result)
-
-
-def _wasted(write: Write) -> float:
-    return 1 - write.needed / write.visited
-
-
-def _of_group(ran: pl.DataFrame, group: tuple[Any, ...]) -> list[Row]:
-    names = ("pass", "rank", "group_id")
-    return [row for row in ran.iter_rows(named=True) if tuple(row[n] for n in names) == group]
 
 
 def wasteful_writes(graph: Graph) -> Iterator[Write]:
@@ -133,11 +131,14 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         changed = [_changed(graph, graph.nodes[name], onto) for name in chain]
         if whole is None or None in changed:
             continue
+        # Whether the result is copied back to an input of the graph.
+        users = (graph.nodes[user] for user in graph.uses(end) if user in graph.nodes)
+        copied = any(user.op == _COPY and user.inputs[0] == root for user in users)
         write = Write(
             len(chain),
             whole,
             min(whole, sum(filter(None, changed))),
-            _copied_back(graph, end, root),
+            copied and not graph.nodes[root].args,
             next((line for name in chain if (line := _line(graph, graph.nodes[name]))), ""),
         )
         if write.line and write.visited >= _LEAST_WASTE * write.needed:
@@ -163,13 +164,6 @@ def _changed(graph: Graph, node: Node, onto: dict[str, str], depth: int = 0) -> 
 def _elements(node: Node) -> int | None:
     dtype = node.dtype
     return None if dtype is None or node.bytes is None else node.bytes // size_of(dtype)
-
-
-def _copied_back(graph: Graph, name: str, root: str) -> bool:
-    """Whether ``name`` is copied to ``root``, which is an input of the graph."""
-    users = (graph.nodes[user] for user in graph.uses(name) if user in graph.nodes)
-    copied = any(user.op == _COPY and user.inputs[0] == root for user in users)
-    return copied and not graph.nodes[root].args
 
 
 def _line(graph: Graph, scatter: Node) -> str | None:

@@ -170,7 +170,7 @@ class _Group:
 
 
 def _priced(rows: list[Row], group: _Group) -> None:
-    """Fill in ``ms`` and ``slower_ms`` of a group's rows, and put the functions' lines first."""
+    """Fill in the times of a group's rows, and put the functions' lines first."""
     most = []
     for row in rows:
         row["ms"] = None if group.scale is None else row["profiled_ms"] * group.scale
@@ -193,9 +193,12 @@ def _priced(rows: list[Row], group: _Group) -> None:
                 * (_VECTOR if one.scalar else 1)
                 for one in more
             )
+        row["repeated_ms"] = None
         if more:
             part = 1 - row["distinct"] / row["evaluations"]
             at_most = min(at_most, (row["ms"] or 0.0) * part)
+            if row["ms"] is not None:
+                row["repeated_ms"] = min(at_most, row["ms"] * share)
         most.append(at_most)
     for row, at_most in zip(rows, most, strict=True):
         row["slower_ms"] = None

@@ -44,6 +44,7 @@ _OPTIONAL = (
 )
 _SHARED = ("region_id", "anchor_region_id", "phase", "stance")
 _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
+_SERVED_COLUMNS = ("user_stance", "after_modes", "calls", "eager_calls", "eager_sizes")
 _ERROR_CHARACTERS = 4096
 _ERROR_COLUMNS = ("type", "file", "line", "function", "stack", "stance")
 _TORCH_COLUMNS = (
@@ -104,8 +105,8 @@ def _tables(
         "compile_targets": _plain(owners, "target"),
     }
     optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
-    optional["input_sizes"] = _input_sizes(owners)
-    optional["served_calls"] = _served_calls(owners)
+    optional["input_sizes"] = _totals(owners, "input_sizes", ("sizes", "calls"))
+    optional["served_calls"] = _totals(owners, "served", _SERVED_COLUMNS)
     rows |= {name: found for name, each in optional.items() if (found := list(each))}
     return {name: table_of(name, found) for name, found in rows.items()}
 
@@ -164,24 +165,12 @@ def _regions(owners: Owners) -> Iterator[Row]:
             }
 
 
-def _input_sizes(owners: Owners) -> Iterator[Row]:
-    """What the last totals of each region say of the sizes that it was called with."""
+def _totals(owners: Owners, kind: str, columns: tuple[str, ...]) -> Iterator[Row]:
+    """What the last totals of each region list as ``kind``: lists, named by ``columns``."""
     for process, head in owners:
         totals = {event.get("region_id"): event for event in process.of("region_end")}
         for region_id, total in totals.items():
-            counted = total.get("input_sizes")
-            for pair in counted if isinstance(counted, list) else ():
-                if isinstance(pair, list) and len(pair) == len(("sizes", "calls")):
-                    yield {"region_id": region_id, "sizes": pair[0], "calls": pair[1], **head}
-
-
-def _served_calls(owners: Owners) -> Iterator[Row]:
-    """What the last totals of each region say of calls with and without compiled code."""
-    columns = ("user_stance", "after_modes", "calls", "eager_calls", "eager_sizes")
-    for process, head in owners:
-        totals = {event.get("region_id"): event for event in process.of("region_end")}
-        for region_id, total in totals.items():
-            counted = total.get("served")
+            counted = total.get(kind)
             for each in counted if isinstance(counted, list) else ():
                 if isinstance(each, list) and len(each) == len(columns):
                     yield {"region_id": region_id, **dict(zip(columns, each, strict=True)), **head}
