@@ -72,7 +72,7 @@ def test_what_is_private_goes(text, private):
 
 
 def test_a_value_goes_wherever_else_it_is():
-    value = "Zx8/1k+Q22 pü"
+    value = "Zx8/1k+Q22 pu"
     places = [
         value,
         json.dumps(value),
@@ -86,6 +86,8 @@ def test_a_value_goes_wherever_else_it_is():
         assert text.startswith("found ")
         assert text.endswith(" here")
         assert "[masked password]" in text, place
+    for place in (json.dumps("Zx-ü-8"), quote("Zx-ü-8"), "Zx-ü-8"):
+        assert "[masked password]" in redacted("password='Zx-ü-8'", f"found {place} here")
 
 
 def test_every_offset_in_base64_is_known():

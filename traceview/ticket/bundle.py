@@ -42,7 +42,7 @@ MARK = "<!-- traceview ticket -->"
 _PIECE, _MOST = 1 << 22, 1 << 24
 _RECORDS = (MANIFEST, RESULTS, "rollout.json")
 _TEXTS = frozenset((".json", ".jsonl", ".log", ".txt", ".py", ".diff", ".md", ".csv", ""))
-_UTF16 = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ENV_SECONDS = 60
 #: Characters of stderr where it has no traceback.
 _LAST = 4000
@@ -148,27 +148,32 @@ def collected_versions(run: Run) -> str | None:
 
 
 def pieces(stream: IO[bytes]) -> Iterator[str]:
-    """Whole lines of a text, some MB at a time; what damage leaves of a packed one."""
-    rest, wide = b"", ""
-    while True:
-        try:
-            read = stream.read(_PIECE)
-        except (EOFError, OSError, zlib.error):
-            read = b""
-        if not rest and not wide and read[:2] in _UTF16:
-            wide = _UTF16[read[:2]]
-            data = read + stream.read()
-            yield latin(data.decode(wide, "replace"))
-            return
-        rest += read
-        if not read:
-            break
+    """Whole lines of a text, some MB at a time; of a damaged packed one what comes before that."""
+    rest = _read(stream)
+    if rest[:2] in _UTF16:
+        while more := _read(stream):
+            rest += more
+        yield latin(rest.decode("utf-16", "replace"))
+        return
+    more = rest
+    while more:
         end = _end_of_lines(rest)
         if end:
             yield rest[:end].decode("latin-1")
             rest = rest[end:]
+        more = _read(stream)
+        rest += more
     if rest:
         yield rest.decode("latin-1")
+
+
+def _read(stream: Any) -> bytes:  # noqa: ANN401 - files, unpacked ones, and members of archives
+    parts, size = [], 0
+    with contextlib.suppress(EOFError, OSError, zlib.error):
+        while size < _PIECE and (part := stream.read1(_PIECE - size)):
+            parts.append(part)
+            size += len(part)
+    return b"".join(parts)
 
 
 def _end_of_lines(data: bytes) -> int:

@@ -58,9 +58,9 @@ _COMPARED = re.compile(
     r"[=!]= ?\\*(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[^\\\r\n]){3,300})\\*(?P=quote)"
 )
 _VALUE = r"(?:(?!\\*[\"'])[^\r\n,;}]){1,2000}"
-_ASSIGNED = re.compile(
-    r"(?:^|\\[nt]|\bexport |\benv )(?P<name>[A-Z][A-Z0-9_]{2,60})"
-    rf"=\\*[\"']?(?P<value>{_VALUE})"
+_EXPORTED, _ASSIGNED = (
+    re.compile(rf"{before}(?P<name>[A-Z][A-Z0-9_]{{2,60}})=\\*[\"']?(?P<value>{_VALUE})")
+    for before in (r"(?:\\[nt]|\bexport |\benv )", "^")
 )
 _IN_MAPPING = re.compile(
     r"(?:environ\W{0,3}|[{,]\s?|^\s*)\\*[\"'](?P<name>[A-Z][A-Z0-9_]{2,60})\\*"
@@ -107,7 +107,7 @@ LOOK = "|".join((_HINTS, _GUARDS, _NAMED_HOSTS, _VARIABLES, r"\"section\": ?\"en
 #: Names of people and machines that are everyone's.
 _COMMON = frozenset(
     (
-        *("user", "root", "ubuntu", "admin", "runner", "home", "nobody", "default", "jovyan"),
+        *("user", "root", "ubuntu", "admin", "runner", "home", "default", "jovyan"),
         *("coder", "vscode", "docker", "node", "worker", "debian", "centos", "fedora"),
         *("workspace", "ec2-user", "localhost", "localhost.localdomain", "python", "torch"),
         *("pytorch", "trace", "train", "model", "tensor", "compile", "linux", "shared"),
@@ -163,7 +163,7 @@ def places_in(text: str, *, whole: bool = True) -> Iterator[tuple[int, int, str]
         for found in _COMPARED.finditer(text):
             if not is_harmless(found["value"]):
                 yield *found.span("value"), CONSTANT
-    for pattern in (*((_ASSIGNED,) if whole else ()), _IN_MAPPING, _EVENT):
+    for pattern in (*((_ASSIGNED,) if whole else ()), _EXPORTED, _IN_MAPPING, _EVENT):
         for found in pattern.finditer(text):
             if not _PLAIN.match(found["value"].strip()) and not HARMLESS_VARIABLES.fullmatch(
                 found["name"]

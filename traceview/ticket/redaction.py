@@ -42,6 +42,7 @@ _LONG = 300
 _PART = ", "
 #: What has a name in one part and its value in the next.
 _UNDIVIDED, _LONGEST = ('"section": "env"', '"--', "'--", '\\"--'), 20_000
+_SMALL = 10_000
 _BETWEEN_TEXTS = "\n\x1e\n"
 _MOST_SEEN = 500_000
 #: A string that is no one else's: with a capital after a space, or with letters and digits.
@@ -197,16 +198,22 @@ class Redaction:
 
     def _without_values(self, text: str, file: str) -> str:
         literals = self._known_literals()
-        for literal in sorted(_found(text, literals), key=len, reverse=True):
-            value = literals[literal]
-            pattern = self._bounded.get(literal)
-            if pattern is not None:
-                text, times = pattern.subn(value.instead, text)
-            else:
-                times = text.count(literal)
-                text = text.replace(literal, value.instead)
-            self._count(value.kind, file, times)
-        return text
+        there = sorted(_found(text, literals), key=len, reverse=True)
+        for literal in there:
+            if literal in self._bounded:
+                value = literals[literal]
+                text, times = self._bounded[literal].subn(value.instead, text)
+                self._count(value.kind, file, times)
+        others = [literal for literal in there if literal not in self._bounded]
+        if not others:
+            return text
+        patterns, one = pl.Series(others, dtype=pl.String).implode(), pl.Series([text])
+        found = one.str.extract_many(patterns, leftmost=True).explode().value_counts()
+        for literal, times in found.iter_rows():
+            if literal is not None:
+                self._count(literals[literal].kind, file, times)
+        instead = pl.Series([literals[literal].instead for literal in others]).implode()
+        return str(one.str.replace_many(patterns, instead, leftmost=True)[0])
 
     def _without_places(self, text: str, file: str, *, whole: bool) -> str:
         """What is private by where it stands: behind a name, in a guard, in a variable."""
@@ -279,8 +286,8 @@ def latin(text: str) -> str:
 
 def _found(text: str, literals: Mapping[str, object]) -> list[str]:
     """Those of ``literals`` that are in ``text``."""
-    if not literals:
-        return []
+    if len(text) < _SMALL:  # polars makes its automaton again for each text
+        return [literal for literal in literals if literal in text]
     patterns = pl.Series(list(literals), dtype=pl.String).implode()
     found = pl.Series([text], dtype=pl.String).str.extract_many(patterns, overlapping=True)
     return list(map(str, found.explode().drop_nulls().unique()))
