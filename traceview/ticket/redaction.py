@@ -144,15 +144,15 @@ class Redaction:
         """``text`` without what is private; what was replaced counts for ``file``."""
         if self.level == "none":
             return text
-        lines = unescaped(text).split("\n")
-        looked = self._looked
-        for index in [n for n, key in enumerate(map(hash, lines)) if key in looked]:
+        text = unescaped(text)
+        lines, looked = text.split("\n"), self._looked
+        for index in (places := [n for n, key in enumerate(map(hash, lines)) if key in looked]):
             parts = _parts(lines[index])
             for place, part in enumerate(parts):
                 if hash(part) in looked:
                     parts[place] = self._without_places(part, file, whole=len(parts) == 1)
             lines[index] = _PART.join(parts) if len(parts) > 1 else parts[0]
-        return self._without_values("\n".join(lines), file)
+        return self._without_values("\n".join(lines) if places else text, file)
 
     def in_texts(self, texts: Sequence[str]) -> list[str]:
         """The same of several str of ours, which are not Latin-1."""
