@@ -90,6 +90,14 @@ def test_a_value_goes_wherever_else_it_is():
         assert "[masked password]" in redacted("password='Zx-ü-8'", f"found {place} here")
 
 
+def test_numbers_of_logs_are_no_one_s_password():
+    log = '{"ts": 1795297123456, "v": "x10.1.2.3-rc"}'
+    assert redacted("password=123456 from 10.1.2.3", log) == log
+    assert redacted("password=123456 from 10.1.2.3") == (
+        "password=[masked password] from [masked IP address]"
+    )
+
+
 def test_every_offset_in_base64_is_known():
     drawn = random.Random(3)
     for _ in range(300):
@@ -108,6 +116,7 @@ def test_names_and_paths_go_as_wholes_only():
     redaction.person("alicia")
     redaction.person("train")
     text = redaction.redacted("/srv/team/proj/a.py /srv/team/proj-2 alicia: malicia alicias train")
+    assert "alicia" not in redaction.redacted("%20alicia%20 \\nalicia\\n")
     left = "[masked host or user name]: malicia alicias train"
     assert text == f"$PROJECT/a.py /srv/team/proj-2 {left}"
 
@@ -174,7 +183,17 @@ def test_random_words():
         map(looks_random, ("buf12345", "float32", "max-autotune", "layer10", "12345678"))
     )
     assert is_harmless("ATEN,TRITON")
+    assert is_harmless("mine::soft_sign")
+    assert is_harmless("(Tensor x, int n) -> Tensor")
     assert not is_harmless("ATEN,Bluebird")
+
+
+def test_a_word_of_the_source_that_logs_have_as_a_key_stays_there():
+    redaction = Redaction()
+    source = "print('name', 'compiled', 'Bluebird 7')"
+    assert without_strings(source, redaction).count("[masked string") == 3
+    text = redaction.redacted('{"name": "compiled", "x": "Bluebird 7"}')
+    assert text == '{"name": "compiled", "x": "[masked string 3]"}'
 
 
 def test_long_texts_take_little_time():

@@ -9,7 +9,6 @@ import io
 import json
 import os
 import platform
-import re
 import stat
 import subprocess
 import zipfile
@@ -29,7 +28,7 @@ from traceview.json_errors import NOT_JSON
 from traceview.run import MANIFEST, Run
 from traceview.tables import Tables
 from traceview.ticket.form import Facts, Form, render
-from traceview.ticket.private import HARMLESS_VARIABLES, SHORTEST
+from traceview.ticket.private import HARMLESS_VARIABLES, is_distinct
 from traceview.ticket.redaction import Level, Redaction, latin
 from traceview.ticket.source import hide_source, without_strings
 from traceview.trials.model import RESULTS, Results
@@ -273,7 +272,7 @@ def _know(redaction: Redaction, run: Run) -> None:
         redaction.person(getpass.getuser())
     redaction.person(platform.node())
     for name, value in os.environ.items():
-        if is_secret(name) and len(value) >= SHORTEST and re.search(r"[^A-Za-z/]", value):
+        if is_secret(name) and is_distinct(value) and not value.startswith("/"):
             redaction.add(latin(value), "variable")
 
 

@@ -23,7 +23,8 @@ from traceview.collectors.child.secrets import (
     secrets_in,
 )
 
-CONSTANT, VARIABLE, PERSON = "string constant", "variable", "host or user name"
+CONSTANT, VARIABLE = "string constant", "variable"
+PERSON, ADDRESS = "host or user name", "IP address"
 #: A shorter value is replaced only where its name is: elsewhere it is most likely another word.
 SHORTEST = 6
 _LONG_WORD, _KEY_LINE = 10, 16
@@ -73,6 +74,8 @@ HARMLESS_VARIABLES = re.compile(
     r"|LOCAL_WORLD_SIZE|TEARDOWN_CUPTI|PYTHONHASHSEED|PYTHONPATH"
 )
 _ESCAPED = re.compile(r"\\u00(2[013-9a-fA-F]|[3467][0-9a-fA-F]|5[0-9abdefABDEF])")
+#: The name of an operator, or what follows it in its schema.
+_OPERATOR = re.compile(r"\w+::\w+(?:\.\w+)?|(?:\w+::)?\w*\(.*\) -> [\w()\[\], ]+")
 #: What guards have.
 _GUARD = ("L[", "G[", "guard", "GUARD", "___", "_MATCH")
 _WIDE = re.compile(r"(?:[\t -~]\x00){6,}|(?:\x00[\t -~]){6,}")
@@ -142,8 +145,11 @@ _EVENT = re.compile(
 
 
 def is_harmless(text: str) -> bool:
-    """Whether a string is torch's or everyone's: ``cuda``, ``ATEN,TRITON``."""
-    return all(word.lower() in HARMLESS_STRINGS for word in re.split(r"[,;| ]+", text))
+    """Whether a string is torch's or everyone's: ``cuda``, ``ATEN,TRITON``, ``lib::op``."""
+    words = re.split(r"[,;| ]+", text)
+    return all(word.lower() in HARMLESS_STRINGS for word in words) or bool(
+        _OPERATOR.fullmatch(text)
+    )
 
 
 def places_in(text: str, *, whole: bool = True) -> Iterator[tuple[int, int, str]]:
@@ -158,7 +164,7 @@ def places_in(text: str, *, whole: bool = True) -> Iterator[tuple[int, int, str]
         for found in pattern.finditer(text):
             before = text[max(0, found.start() - 30) : found.start()]
             if not _NO_ONES.match(found[0]) and not _VERSION.search(before):
-                yield *found.span(), "IP address"
+                yield *found.span(), ADDRESS
     if any(mark in text for mark in _GUARD):
         for found in _COMPARED.finditer(text):
             if not is_harmless(found["value"]):
@@ -180,11 +186,11 @@ def values_in(text: str, *, whole: bool = True) -> Iterator[tuple[str, str]]:
             yield from ((word, kind) for word in words if len(word) >= _KEY_LINE)
         elif kind == "cookie":
             pairs = (pair.partition("=")[2].strip() for pair in value.split(";"))
-            yield from ((word, kind) for word in pairs if _is_distinct(word))
+            yield from ((word, kind) for word in pairs if is_distinct(word))
         elif kind == VARIABLE:
             if looks_random(value):
                 yield value, kind
-        elif kind == CONSTANT or _is_distinct(value):
+        elif kind in (CONSTANT, ADDRESS) or is_distinct(value):
             yield value, kind
     for found in _HOST.finditer(text):
         if is_someone(found["value"]):
@@ -230,7 +236,9 @@ def is_someone(name: str) -> bool:
     return len(name) >= 5 and not known and re.search("[A-Za-z]", name) is not None
 
 
-def _is_distinct(value: str) -> bool:
-    """Whether it is most likely no word of anything else."""
-    mixed = re.search(r"[^A-Za-z]", value) and re.search(r"[A-Za-z0-9]", value)
-    return len(value) >= SHORTEST and (mixed is not None or len(value) >= _LONG_WORD)
+def is_distinct(value: str) -> bool:
+    """Whether it is most likely no word or number of anything else."""
+    letters = sum(map(str.isalpha, value))
+    return (
+        len(value) >= SHORTEST and letters > 0 and (letters < len(value) or letters >= _LONG_WORD)
+    )

@@ -23,6 +23,7 @@ from urllib.parse import quote, quote_plus
 import polars as pl
 
 from traceview.ticket.private import (
+    ADDRESS,
     CONSTANT,
     LOOK,
     PERSON,
@@ -48,6 +49,7 @@ _MOST_SEEN = 500_000
 #: A string that is no one else's: with a capital after a space, or with letters and digits.
 _ALONE = re.compile(r" .*[A-Z]|[A-Z].* |(?=.*[A-Za-z])(?=.*[0-9])^[\w\-.+!#]+$")
 _LEAST_ALONE = 8
+_NO_WORD = re.compile(r"[^A-Za-z_.\-]")
 #: What base64 for URLs has instead.
 _SAFE = str.maketrans("+/", "-_")
 _MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
@@ -91,14 +93,18 @@ class Redaction:
         """
         if self.level == "none" or not value or value in self._values or "[masked" in value:
             return
-        bounded = instead is not None or kind == PERSON
+        bounded = instead is not None or kind in (PERSON, ADDRESS)
         self._values[value] = _Value(kind, instead or f"[masked {kind}]", bounded)
         self._literals = None
 
     def constant(self, value: str) -> str:
-        """A string of the user's code: what stands in its place. Replaced elsewhere, too."""
+        """A string of the user's code: what stands in its place. Replaced elsewhere, too.
+
+        A single word without a digit is not: the keys of logs are such words.
+        """
         instead = self.numbered("string", value)
-        if len(value) >= SHORTEST and value not in self._values and "[masked" not in value:
+        fits = len(value) >= SHORTEST and value not in self._values and "[masked" not in value
+        if fits and _NO_WORD.search(value):
             whole = len(value) >= _LEAST_ALONE and _ALONE.search(value) is not None
             self._values[value] = _Value(CONSTANT, instead, quoted=not whole)
             self._literals = None
@@ -302,5 +308,13 @@ def _parts(line: str) -> list[str]:
 def _whole(form: str) -> re.Pattern[str]:
     """``form`` where it is no part of a longer word or path."""
     word = re.escape(form)
-    before = "" if form[0] in "/\\%" else rf"(?<![A-Za-z0-9_]{word})"
+    # Before it no letter or digit, but for those of ``%20`` and ``\\n``.
+    edges = "|".join(
+        (
+            rf"(?<![A-Za-z0-9_]{word})",
+            rf"(?<=%[0-9A-Fa-f][0-9A-Fa-f]{word})",
+            rf"(?<=\\[nrt]{word})",
+        )
+    )
+    before = "" if form[0] in "/\\%" else f"(?:{edges})"
     return re.compile(rf"{word}{before}(?![A-Za-z0-9_\-])")

@@ -35,7 +35,10 @@ _NOT_PRIVATE = frozenset(
         ),
         *("apply", "build", "init", "setup", "run", "test", "compile", "compiled", "layer", "norm"),
         *("attention", "block", "embedding", "reset", "save", "load", "config", "args", "kwargs"),
-        *("self", "cls", "torch", "numpy", "time", "data"),
+        *("self", "cls", "torch", "numpy", "time", "data", "name", "file", "line", "function"),
+        *("stack", "rows", "calls", "phase", "detail", "stance", "value", "section", "event"),
+        *("region", "process", "setting", "source", "error", "message", "type", "end", "note"),
+        *("done", "block", "target", "kind", "text", "guard", "frame", "graph"),
     )
 )
 _LEAST_LINE = 12
