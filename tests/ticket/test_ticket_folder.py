@@ -6,12 +6,16 @@ import random
 import stat
 import zipfile
 
+import msgspec
 import pytest
 from cli_runs import Cli
 from recordings import unpack
 
+from traceview.contracts import text_of
 from traceview.ticket import bundle
 from traceview.ticket.redaction import Redaction
+from traceview.torchtext.stages import STAGES
+from traceview.trials import Results, Trial, to_json
 
 
 @pytest.fixture
@@ -134,3 +138,26 @@ def test_a_post_mortem_has_no_script(cli, run, tmp_path):
     assert "its script was not recorded" in page
     assert "no TORCH_TRACE log (attach it if there is one)" in page
     assert "traceview sweep" not in page
+
+
+def test_trials_of_a_sweep_are_its_table(cli, run):
+    trials = [{"name": f"backend={stage}", "verdict": "slower"} for stage in list(STAGES)[:3]]
+    why = "RuntimeError: no file with password=hunter2-hunter2"
+    trials.append({"name": "backend=inductor", "verdict": "failed", "why": why})
+    lists = dict.fromkeys(("rules", "price", "arguments", "notes"), ())
+    empty = dict.fromkeys(Trial.__struct_fields__) | lists | {"apart": False, "pairs": 3}
+    made = [
+        msgspec.convert({**empty, "settings": (each["name"],), **each}, Trial) for each in trials
+    ]
+    results = Results(
+        target="train.py", created=None, traceview="", baseline="eager", budget_seconds=1.0,
+        environment={}, trials=tuple(made), recommended=None, not_tried=(),
+    )  # fmt: skip
+    (run / "trials.json").write_text(text_of(to_json(results)))
+    assert cli("ticket", "--no-run-env", run).code in (0, None)
+    page = (run / "ticket.md").read_text()
+    assert "Suggested label: `module: inductor`" in page
+    assert "not run |" not in page
+    assert "no file with password=\\[masked password\\]" in page
+    assert not any(b"hunter2" in data for data in members(run).values())
+    assert json.loads(members(run)["trials.json"])["baseline"] == "eager"
