@@ -43,7 +43,7 @@ _LONG = 300
 _PART = ", "
 #: What has a name in one part and its value in the next.
 _UNDIVIDED, _LONGEST = ('"section": "env"', '"--', "'--", '\\"--'), 20_000
-_SMALL = 10_000
+_SMALL, _FEW = 10_000, 16
 _BETWEEN_TEXTS = "\n\x1e\n"
 _MOST_SEEN = 500_000
 #: A string that is no one else's: with a capital after a space, or with letters and digits.
@@ -125,7 +125,8 @@ class Redaction:
         if len(self._seen) > _MOST_SEEN:
             self._seen.clear()
         lines = set(text.split("\n"))
-        long = [(line, _parts(line)) for line in lines if len(line) > _LONG]
+        mixed = _is_mixed(text)
+        long = [(line, _parts(line, mixed)) for line in lines if len(line) > _LONG]
         for line, parts in long:
             lines.remove(line)
             lines.update(parts)
@@ -151,9 +152,9 @@ class Redaction:
         if self.level == "none":
             return text
         text = unescaped(text)
-        lines, looked = text.split("\n"), self._looked
+        lines, looked, mixed = text.split("\n"), self._looked, _is_mixed(text)
         for index in (places := [n for n, key in enumerate(map(hash, lines)) if key in looked]):
-            parts = _parts(lines[index])
+            parts = _parts(lines[index], mixed)
             for place, part in enumerate(parts):
                 if hash(part) in looked:
                     parts[place] = self._without_places(part, file, whole=len(parts) == 1)
@@ -211,14 +212,22 @@ class Redaction:
                 text, times = self._bounded[literal].subn(value.instead, text)
                 self._count(value.kind, file, times)
         others = [literal for literal in there if literal not in self._bounded]
-        if not others:
-            return text
-        patterns, one = pl.Series(others, dtype=pl.String).implode(), pl.Series([text])
+        if len(others) > _FEW:
+            return self._without_many(others, text, file)
+        for literal in others:
+            self._count(literals[literal].kind, file, text.count(literal))
+            text = text.replace(literal, literals[literal].instead)
+        return text
+
+    def _without_many(self, those: list[str], text: str, file: str) -> str:
+        """The same in two passes over ``text``, however many there are; longest first."""
+        literals, one = self._known_literals(), pl.Series([text], dtype=pl.String)
+        patterns = pl.Series(those, dtype=pl.String).implode()
         found = one.str.extract_many(patterns, leftmost=True).explode().value_counts()
         for literal, times in found.iter_rows():
             if literal is not None:
                 self._count(literals[literal].kind, file, times)
-        instead = pl.Series([literals[literal].instead for literal in others]).implode()
+        instead = pl.Series([literals[literal].instead for literal in those]).implode()
         return str(one.str.replace_many(patterns, instead, leftmost=True)[0])
 
     def _without_places(self, text: str, file: str, *, whole: bool) -> str:
@@ -299,10 +308,16 @@ def _found(text: str, literals: Mapping[str, object]) -> list[str]:
     return list(map(str, found.explode().drop_nulls().unique()))
 
 
-def _parts(line: str) -> list[str]:
+def _is_mixed(text: str) -> bool:
+    """Whether some line has a name in one part and its value in the next: most texts have none."""
+    return any(mark in text for mark in _UNDIVIDED)
+
+
+def _parts(line: str, mixed: bool) -> list[str]:
     """A long line in pieces that can be looked at alone; an event or a command line is one."""
-    whole = len(line) <= _LONG or any(mark in line[:_LONGEST] for mark in _UNDIVIDED)
-    return [line] if whole else line.split(_PART)
+    if len(line) <= _LONG or (mixed and _is_mixed(line[:_LONGEST])):
+        return [line]
+    return line.split(_PART)
 
 
 def _whole(form: str) -> re.Pattern[str]:
