@@ -15,7 +15,7 @@ import html
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import quote, quote_plus
@@ -43,7 +43,8 @@ _LONG = 300
 _PART = ", "
 #: What has a name in one part and its value in the next.
 _UNDIVIDED, _LONGEST = ('"section": "env"', '"--', "'--", '\\"--'), 20_000
-_SMALL, _FEW = 10_000, 16
+_SMALL, _FEW, _MOST_IN_PATTERN = 10_000, 16, 5_000
+_META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 _BETWEEN_TEXTS = "\n\x1e\n"
 _MOST_SEEN = 500_000
 #: A string that is no one else's: with a capital after a space, or with letters and digits.
@@ -80,6 +81,7 @@ class Redaction:
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     #: Every form of every value; made again after one was added.
     _literals: dict[str, _Value] | None = None
+    _pattern: str = ""
     _bounded: dict[str, re.Pattern[str]] = field(default_factory=dict)
     #: Lines and parts that were read before: logs repeat most of theirs.
     _seen: set[int] = field(default_factory=set)
@@ -127,15 +129,13 @@ class Redaction:
         lines = set(text.split("\n"))
         mixed = _is_mixed(text)
         long = [(line, _parts(line, mixed)) for line in lines if len(line) > _LONG]
-        for line, parts in long:
-            lines.remove(line)
-            lines.update(parts)
+        whole = lines.difference(line for line, _ in long)
+        lines = whole.union(*(parts for _, parts in long))
         new = [part for part in lines if hash(part) not in self._seen]
         self._seen.update(map(hash, new))
-        inner = {part for _, parts in long for part in parts} if long else set()
         for index in pl.Series(new, dtype=pl.String).str.contains(LOOK).arg_true():
             self._looked.add(hash(new[index]))
-            self._learn_from(new[index], whole=new[index] not in inner)
+            self._learn_from(new[index], whole=new[index] in whole)
         for line, parts in long:
             if not self._looked.isdisjoint(map(hash, parts)):
                 self._looked.add(hash(line))
@@ -175,7 +175,7 @@ class Redaction:
     def leaks(self, text: str) -> str | None:
         """The kind of a value that was to be taken out and is in ``text``."""
         literals, text = self._known_literals(), unescaped(text)
-        for literal in _found(text, literals):
+        for literal in self._found(text):
             pattern = self._bounded.get(literal)
             if pattern is None or pattern.search(text):
                 return literals[literal].kind
@@ -203,9 +203,22 @@ class Redaction:
             else:
                 self.add(value, kind)
 
+    def _found(self, text: str) -> list[str]:
+        """The forms that are in ``text``; of two that overlap at least the longer."""
+        literals = self._known_literals()
+        if len(text) < _SMALL:
+            return [literal for literal in literals if literal in text]
+        one = pl.Series([text], dtype=pl.String)
+        if len(literals) > _MOST_IN_PATTERN:
+            patterns = pl.Series(list(literals), dtype=pl.String).implode()
+            found = one.str.extract_many(patterns, overlapping=True)
+        else:  # polars keeps what it made of a regular expression, and makes the other one again
+            found = one.str.extract_all(self._pattern)
+        return list(map(str, found.explode().drop_nulls().unique()))
+
     def _without_values(self, text: str, file: str) -> str:
         literals = self._known_literals()
-        there = sorted(_found(text, literals), key=len, reverse=True)
+        there = sorted(self._found(text), key=len, reverse=True)
         for literal in there:
             if literal in self._bounded:
                 value = literals[literal]
@@ -261,6 +274,8 @@ class Redaction:
                     self._bounded[form] = _whole(form)
             for form in () if how.quoted else packed_forms(value):
                 found.setdefault(form, how)
+        longest = sorted(found, key=len, reverse=True)
+        self._pattern = "|".join(_META.sub(r"\\\g<0>", literal) for literal in longest) or "$^"
         self._literals = found
         return found
 
@@ -297,15 +312,6 @@ def packed_forms(value: str) -> Iterator[str]:
 def latin(text: str) -> str:
     """A str of ours as the texts here are: a character for each byte of UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
-def _found(text: str, literals: Mapping[str, object]) -> list[str]:
-    """Those of ``literals`` that are in ``text``."""
-    if len(text) < _SMALL:  # polars makes its automaton again for each text
-        return [literal for literal in literals if literal in text]
-    patterns = pl.Series(list(literals), dtype=pl.String).implode()
-    found = pl.Series([text], dtype=pl.String).str.extract_many(patterns, overlapping=True)
-    return list(map(str, found.explode().drop_nulls().unique()))
 
 
 def _is_mixed(text: str) -> bool:
