@@ -46,7 +46,7 @@ _UNDIVIDED, _LONGEST = ('"section": "env"', '"--', "'--", '\\"--'), 20_000
 _SMALL, _FEW, _MOST_IN_PATTERN = 10_000, 16, 5_000
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 _BETWEEN_TEXTS = "\n\x1e\n"
-_MOST_SEEN = 500_000
+_MOST_SEEN = 100_000
 #: A string that is no one else's: with a capital after a space, or with letters and digits.
 _ALONE = re.compile(r" .*[A-Z]|[A-Z].* |(?=.*[A-Za-z])(?=.*[0-9])^[\w\-.+!#]+$")
 _LEAST_ALONE = 8
@@ -127,8 +127,7 @@ class Redaction:
         if len(self._seen) > _MOST_SEEN:
             self._seen.clear()
         lines = set(text.split("\n"))
-        mixed = _is_mixed(text)
-        long = [(line, _parts(line, mixed)) for line in lines if len(line) > _LONG]
+        long = [(line, _parts(line)) for line in lines if len(line) > _LONG]
         whole = lines.difference(line for line, _ in long)
         lines = whole.union(*(parts for _, parts in long))
         new = [part for part in lines if hash(part) not in self._seen]
@@ -152,9 +151,9 @@ class Redaction:
         if self.level == "none":
             return text
         text = unescaped(text)
-        lines, looked, mixed = text.split("\n"), self._looked, _is_mixed(text)
+        lines, looked = text.split("\n"), self._looked
         for index in (places := [n for n, key in enumerate(map(hash, lines)) if key in looked]):
-            parts = _parts(lines[index], mixed)
+            parts = _parts(lines[index])
             for place, part in enumerate(parts):
                 if hash(part) in looked:
                     parts[place] = self._without_places(part, file, whole=len(parts) == 1)
@@ -314,14 +313,9 @@ def latin(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def _is_mixed(text: str) -> bool:
-    """Whether some line has a name in one part and its value in the next: most texts have none."""
-    return any(mark in text for mark in _UNDIVIDED)
-
-
-def _parts(line: str, mixed: bool) -> list[str]:
+def _parts(line: str) -> list[str]:
     """A long line in pieces that can be looked at alone; an event or a command line is one."""
-    if len(line) <= _LONG or (mixed and _is_mixed(line[:_LONGEST])):
+    if len(line) <= _LONG or (len(line) < _LONGEST and any(map(line.count, _UNDIVIDED))):
         return [line]
     return line.split(_PART)
 
