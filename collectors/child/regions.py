@@ -28,6 +28,8 @@ _DOORS = (os.path.join("torch", "__init__.py"), os.path.join("nn", "modules", "m
 #: many regions as steps; what it makes after these counts as the last of them.
 MOST_ALIKE = 64
 CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
+#: Code of these kinds returns before it has run.
+_RESUMABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _HOW = ("backend", "mode", "dynamic", "fullgraph", "options")
 
 
@@ -302,6 +304,7 @@ def target_of(model: Any, module_type: type) -> dict[str, Any]:
         "target_file": getattr(code, "co_filename", None),
         "target_line": getattr(code, "co_firstlineno", None),
         "target_last_line": _last_line(code) if isinstance(code, CodeType) else None,
+        "resumable": bool(code.co_flags & _RESUMABLE) if isinstance(code, CodeType) else None,
     }
 
 

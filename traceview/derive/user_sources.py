@@ -144,7 +144,7 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
 
     Set, quoted or, of ``_CALLED``, called: ``config.name = …``, ``name=…`` in a call, ``"name"``. A
     bare word, such as ``debug``, may be anything's attribute or argument. Of ``modes``, which are
-    classes: entered by ``with``, made there or assigned before.
+    classes: entered, made there or assigned before.
     """
     made = {
         _name(target): _name(node.value.func)
@@ -176,12 +176,10 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
             yield from (
                 {"name": name, "line": node.lineno, "function": function} for name in called
             )
-        elif isinstance(node, ast.With) and modes:
-            for item in node.items:
-                what = item.context_expr
-                entered = _name(what.func) if isinstance(what, ast.Call) else made.get(_name(what))
-                if entered in modes:
-                    yield {"name": entered, "line": node.lineno, "function": function}
+        for what in _entered(node) if modes else ():
+            entered = _name(what.func) if isinstance(what, ast.Call) else made.get(_name(what))
+            if entered in modes:
+                yield {"name": entered, "line": what.lineno, "function": function}
         for text in texts:
             for name in names:
                 if text == name or text.endswith(f".{name}") or name.endswith(f".{text}"):
@@ -190,6 +188,18 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
         if isinstance(node, Function):
             function = node.name
         waiting += [(child, function) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def _entered(node: ast.AST) -> list[ast.expr]:
+    """The contexts that ``node`` enters: ``with a, b:``, ``stack.enter_context(a)``."""
+    if isinstance(node, ast.With):
+        return [item.context_expr for item in node.items]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "enter_context":
+            return node.args[:1]
+        if node.func.attr == "__enter__":
+            return [node.func.value]
+    return []
 
 
 def _stance_set(node: ast.Call) -> str | None:

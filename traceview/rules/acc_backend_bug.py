@@ -46,6 +46,7 @@ from traceview.torchtext.stages import STAGES
 CODE = "TV703"
 NEEDS = frozenset({"output_verdicts", "output_checks"})
 SEVERITIES = ("error",)
+FOLLOWS = frozenset({"acc-dropped-operator"})
 
 #: Roundings of bfloat16 add up to some percent in deep models; more than that is no rounding.
 WRONG_SHARE = 0.05

@@ -69,6 +69,7 @@ from traceview.rules.kit import (
     seconds,
     severity,
     short,
+    step_ms,
     times,
 )
 
@@ -77,11 +78,16 @@ NEEDS = frozenset({"regions", "runs"})
 SEVERITIES = ("error", "warning", "info")
 EXPLAINS = frozenset({"compile", "idle_compile", "overheads_added"})
 
+_ALL = "all of the step, which runs in eager; compiling saves a part of it"
 _EAGER = Cost(about="everything that compiling could save; not measured, as nothing is compiled")
 _IN_TORCH = (
     "module.compile() makes Dynamo start in torch's own code that calls forward, and Dynamo skips "
     "that code. The forward of this class and of everything in it is torch's own code too, so "
     "Dynamo never starts."
+)
+_RESUMABLE = (
+    "Dynamo traces a call from its beginning to its return. A generator or a coroutine returns at "
+    "once, and its code runs piece by piece later, so Dynamo skips it."
 )
 _SKIPPED = (
     "Dynamo skips torch's own code, other files on its skip list, and functions that it cannot "
@@ -191,10 +197,13 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
         yield _under_mode(tables, region, mode["value"])
     elif region["dispatch_modes"] and _stays_in_eager(tables, region, empty=empty):
         yield _skipped_for_good(tables, region)
+    elif region["dispatch_modes"] and _steps_in_eager(tables, region):
+        yield _steps_under_mode(tables, region)
     elif empty:
+        why = ": it is a generator or a coroutine" if region["resumable"] else ""
         yield _finding(
-            title=f"{name} is called {often}, and nothing of it is compiled",
-            explanation=_IN_TORCH if torchs else _SKIPPED,
+            title=f"{name} is called {often}, and nothing of it is compiled{why}",
+            explanation=_IN_TORCH if torchs else _RESUMABLE if why else _SKIPPED,
             location=compile_call(region),
             evidence=(
                 Evidence(f"defined in {file}, called {often}", "regions"),
@@ -204,6 +213,8 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
                 "Use torch.compile(module) and call what it returns: it starts at the module's own "
                 "call. Or put the layers into an nn.Module class of your own."
                 if in_place
+                else "Compile a function that computes one item, and call it in the loop."
+                if why
                 else "Compile a function or module of your own that makes these calls."
             ),
             snippet=Snippet("python", "model = torch.compile(model)") if in_place else None,
@@ -275,16 +286,53 @@ def _torchscript(region: Row) -> Finding:
 
 def _stays_in_eager(tables: Tables, region: Row, *, empty: bool) -> bool:
     """Whether no compiled code ran in the call under a dispatch mode and in those after it."""
+    calls, served = _after_modes(tables, region)
+    return empty if calls < LEAST_AFTER else not served
+
+
+def _steps_in_eager(tables: Tables, region: Row) -> bool:
+    """The same by the profiled steps, where few calls after it were watched."""
+    calls, served = _after_modes(tables, region)
+    counts = first(tables, "step_counts", stance="compiled")
+    none_entered = counts is not None and counts["compiled_regions"] == 0
+    return calls < LEAST_AFTER and not served and none_entered
+
+
+def _after_modes(tables: Tables, region: Row) -> tuple[int, int]:
+    """Watched calls from the one under a dispatch mode on, and those that ran compiled code."""
     mine = ("pass", "rank", "pid", "region_id")
     after = [
         row
         for row in rows(tables, "served_calls", after_modes=True)
         if all(row[part] == region[part] for part in mine)
     ]
-    calls: int = sum(row["calls"] or 0 for row in after)
-    if calls < LEAST_AFTER:
-        return empty
-    return calls == sum(int(row["eager_calls"] or 0) for row in after)
+    calls = sum(row["calls"] or 0 for row in after)
+    return calls, calls - sum(row["eager_calls"] or 0 for row in after)
+
+
+def _steps_under_mode(tables: Tables, region: Row) -> Finding:
+    """A mode was entered after it was compiled, and is active in the steps."""
+    modes, name = region["dispatch_modes"], region["name"]
+    mode, made = modes.rpartition(", ")[2], compile_call(region)
+    place = setting_line(tables, mode)
+    at = f" ({short(place)})" if place else ""
+    number = f"call {region['dispatch_modes_call'] + 1:,}"
+    return _finding(
+        cost=Cost(step_ms(tables, "compiled"), None, _ALL),
+        title=f"{name} is compiled, but runs in eager under {mode}{at}",
+        explanation=(
+            "While a TorchDispatchMode of the script's is active, Dynamo compiles nothing and "
+            "enters no compiled code: such a mode handles every operator in Python."
+        ),
+        location=place or made,
+        also_at=(made,) if place and made else (),
+        evidence=(
+            Evidence(f"active dispatch modes in its {number}: {modes}", "regions"),
+            Evidence("no compiled code ran in the profiled steps", "step_counts"),
+        ),
+        what_to_do=_ONE_STEP.format(mode=mode),
+        snippet=_one_step(mode),
+    )
 
 
 def _skipped_for_good(tables: Tables, region: Row) -> Finding:

@@ -63,6 +63,7 @@ REGIONS = table("regions", "one torch.compile call and the callable it gave back
     Column("target_file", pl.String, "file of the compiled code"),
     Column("target_line", pl.Int32, "its first line"),
     Column("target_last_line", pl.Int32, "the last line that has code of it"),
+    Column("resumable", pl.Boolean, "that code is a generator's or a coroutine's; null: not recorded"),
     Column("call_file", pl.String, "file of the torch.compile call (user's own)"),
     Column("call_line", pl.Int32, "line of that call"),
     Column("call_function", pl.String, "function that made the call"),

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
-    """SIGTERM for this process when traceview is killed: nobody else would end the script then."""
+    """SIGTERM for this process when traceview is killed: nothing else would end the script then."""
     with suppress(Exception):  # Linux only, and not every Python has ctypes
         import ctypes
 

@@ -23,6 +23,7 @@ NOT_PROFILED = {
     "bad-cap_no_compile_call", "healthy-worker_threads",
     "bad-cap_compile_crash_dynamo", "bad-cap_fails_in_eager", "bad-cap_fails_in_eager_explain",
     "bad-cap_customop_no_autograd", "bad-cap_fails_compiled",
+    "bad-cap_nothing_compiled_generator",
 }  # fmt: skip
 
 
@@ -41,6 +42,7 @@ UNLIKE = {
     "truth-cpu-operator_eager", "truth-cpu-page_faults",
     "gpu-cg_skip_cpu", "bad-ct_repeated_same_compile", "bad-rc_dim_specialized_branch",
     "bad-cap_cached_function", "bad-cap_customop_no_autograd_library",
+    "bad-acc_dropped_operator",
     # A cudagraph copies inputs, and two products in it are without a match.
     "gpu-cg_moved_input", "gpu-cg_moved_input_good",
 }  # fmt: skip

@@ -86,7 +86,7 @@ _KERNELS = tuple(
     )
 )
 #: Namespaces of torch's own operators and events.
-_TORCHS = frozenset(
+TORCHS = frozenset(
     {
         "aten", "prim", "prims", "prims_rng", "c10d", "_c10d_functional", "c10d_functional", "nccl",
         "gloo", "autograd", "torch", "inductor", "quantized", "quantized_decomposed", "mkldnn",
@@ -132,7 +132,7 @@ def categorize(
 def is_foreign(operator: str) -> bool:
     """Whether an operator is of a namespace that is not torch's own."""
     namespace, separator, _ = operator.partition("::")
-    return bool(separator) and namespace.isidentifier() and namespace not in _TORCHS
+    return bool(separator) and namespace.isidentifier() and namespace not in TORCHS
 
 
 def is_users(operator: str) -> bool:
