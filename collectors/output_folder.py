@@ -28,6 +28,8 @@ _OURS = (
     "trials.html",
     "trials.md",
     "trials.csv",
+    "ticket.md",
+    "ticket.zip",
 )
 _ANOTHER = "Choose another folder with -o DIR."
 

@@ -28,6 +28,8 @@ _CUT = "\n\n_The rest is left out to fit an issue tracker; `report.html` has all
 #: Ends a part of the page. A form feed in a log is shown as <U+000C>, so it ends none.
 _END = Markup("\f")
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~!])")
+#: What GitHub links to an issue even behind a backslash.
+_REFERENCE = re.compile(r"(?:#|\bGH-)(?=\d)", re.IGNORECASE)
 CELL, _PARAGRAPH, _CODE = 160, 1200, 3000
 MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
 ROWS = 20
@@ -35,6 +37,11 @@ ROWS = 20
 
 def render(diagnosis: Diagnosis) -> str:
     """Verdict, facts, findings, then what is folded; beyond the limit whole parts are left out."""
+    return within_limit(parts(diagnosis), _CUT)
+
+
+def parts(diagnosis: Diagnosis) -> list[str]:
+    """The same, in the parts that are left out as wholes."""
     job = diagnosis.job
     chains, most = (job.recompiles, _LINKS) if job else (diagnosis.recompiles, None)
     configs = job.configs if job else ()
@@ -49,7 +56,7 @@ def render(diagnosis: Diagnosis) -> str:
             (title, name, value) for title, rows in groups for name, value in rows[: 2 * ROWS]
         ],
     )
-    return within_limit(page.split(f"{_END}\n"), _CUT)
+    return page.split(f"{_END}\n")
 
 
 @cache
@@ -71,9 +78,9 @@ def _templates() -> jinja2.Environment:
     return made
 
 
-def within_limit(parts: Iterable[str], cut: str) -> str:
-    """As many ``parts`` as fit ``MAX_BYTES``; where some do not, ``cut`` ends the page."""
-    page, room = "", MAX_BYTES - len(cut.encode())
+def within_limit(parts: Iterable[str], cut: str, limit: int = MAX_BYTES) -> str:
+    """As many ``parts`` as fit ``limit`` bytes; where some do not, ``cut`` ends the page."""
+    page, room = "", limit - len(cut.encode())
     for part in parts:
         if len((page + part).encode()) > room:
             return (page + cut).rstrip("\n")
@@ -90,7 +97,9 @@ def escape(text: str, limit: int = CELL) -> str:
     """Text on one line with nothing in it that Markdown or HTML would read as its own."""
     bare = one_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     bare = _SPECIAL.sub(r"\\\1", bare)
-    # A zero-width space keeps @name from mentioning somebody and a bare address from being linked.
+    bare = _REFERENCE.sub("\\g<0>\u200b", bare)
+    # A zero-width space keeps @name, #1 and GH-1 from mentioning anyone or anything and a bare
+    # address from being linked.
     return bare.replace("@", "@\u200b").replace("://", ":\u200b//")
 
 
@@ -114,9 +123,9 @@ def prose(text: str, limit: int = _PARAGRAPH) -> str:
     return "".join(shown)
 
 
-def fenced(text: str, language: str) -> str:
+def fenced(text: str, language: str, limit: int = _CODE) -> str:
     """A code block whose fence is longer than any run of backticks in it."""
-    bare = clean(text, _CODE).rstrip("\n")
+    bare = clean(text, limit).rstrip("\n")
     fence = "`" * max(3, _longest_run(bare) + 1)
     return f"{fence}{language}\n{bare}\n{fence}\n"
 

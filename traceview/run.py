@@ -15,6 +15,7 @@
       diagnosis.json, report.html
       trials.json, .html, .md, .csv
       rollout.json, .html, .md
+      ticket.md, ticket.zip
 
 The format is described in docs/run-folder.md. Nothing here needs torch or polars.
 """

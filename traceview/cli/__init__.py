@@ -18,6 +18,7 @@ _COMMANDS = {
     "rollout": ("rollout", "Check whether a compiled service is safe to roll out."),
     "postmortem": ("postmortem", "Read the logs of a finished job and explain them."),
     "report": ("runs", "Write the report of a run again."),
+    "ticket": ("runs", "Write a bug report of a run, without what is private."),
     "compare": ("compare", "Compare two runs: what got slower or faster, and why."),
     "check": ("check", "Check a run against limits in CI (exit code 1 if one is violated)."),
     "tables": ("runs", "List a run's tables and what their columns mean."),

@@ -1,4 +1,4 @@
-"""Commands on a run folder: ``traceview report``, ``tables``, ``query`` and ``timeline``."""
+"""Commands on a run folder: ``report``, ``ticket``, ``tables``, ``query`` and ``timeline``."""
 
 from __future__ import annotations
 
@@ -35,6 +35,79 @@ def report_command(
     wanted = Wanted(**reporting)
     choice = wanted.choice()
     ctx.exit(explain(Run.open(run), wanted, choice, refresh=refresh))
+
+
+@click.command("ticket")
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder of ticket.md and ticket.zip (default: the run folder).",
+)
+@click.option(
+    "--for",
+    "form",
+    type=click.Choice(["pytorch", "generic"]),
+    default="pytorch",
+    show_default=True,
+    help="Whose form to fill in.",
+)
+@click.option(
+    "--redact",
+    "level",
+    type=click.Choice(["standard", "strict", "none"]),
+    default="standard",
+    show_default=True,
+    help="standard: no secrets, paths, names, addresses, strings of yours; strict: nor your source"
+    " and its names.",
+)
+@click.option(
+    "--run-env/--no-run-env",
+    default=True,
+    show_default=True,
+    help="Run torch.utils.collect_env with the run's interpreter.",
+)
+@click.argument("run", type=click.Path(path_type=Path))
+def ticket_command(run: Path, out: Path | None, form: str, level: str, run_env: bool) -> None:
+    """Write ticket.md and ticket.zip of the run folder RUN, for a bug report.
+
+    What is private is taken out of every text, and both files are searched for it again. Nothing is
+    uploaded: read ticket.md, write your own words at its top, paste it, attach ticket.zip.
+
+    \b
+    traceview ticket traceview-train
+    traceview ticket --redact strict -o /tmp/ticket traceview-train
+    """
+    from typing import get_args
+
+    from traceview.cli.pipeline import Wanted, tables_of
+    from traceview.diagnosis import diagnose
+    from traceview.reports import html
+    from traceview.reports.trials.words import by_rule
+    from traceview.run import Run
+    from traceview.ticket.bundle import collected_versions, write_ticket
+    from traceview.ticket.form import Form
+    from traceview.ticket.redaction import Level
+    from traceview.words.numbers import size
+
+    opened = Run.open(run)
+    tables = tables_of(opened)
+    written = write_ticket(
+        opened,
+        tables,
+        diagnose(opened, tables, Wanted(False, False, False, None, (), ()).choice()),
+        out or run,
+        level=next(each for each in get_args(Level) if each == level),
+        form=next(each for each in get_args(Form) if each == form),
+        versions=collected_versions(opened) if run_env else None,
+        page_of=lambda found, results: html.render(found, by_rule(results) if results else {}),
+    )
+    replaced = sum(times for _, times, _ in written.replaced)
+    click.echo(f"Wrote {written.page} and {written.archive} ({size(written.bytes)}).")
+    click.echo(f"Taken out: {replaced:,} private values of {len(written.replaced)} kinds.")
+    click.echo("Read ticket.md and write your own words at its top before you send it.")
 
 
 @click.command("tables")

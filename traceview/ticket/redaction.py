@@ -1,0 +1,335 @@
+"""What must not leave the machine, taken out of texts: learned from all of them, then replaced.
+
+A secret is found by its shape or its name in one place and has to go everywhere, in whatever form
+it is written. So all texts are read twice: ``learn`` collects values, ``redacted`` replaces each of
+them and what is private only where it stands. ``leaks`` searches what was written once more.
+
+Texts are pieces of whole lines, as str of Latin-1: every byte is one character, whatever it means.
+polars' regular expressions and multi-pattern search choose the few lines that are looked at here.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+from urllib.parse import quote, quote_plus
+
+import polars as pl
+
+from traceview.ticket.private import (
+    ADDRESS,
+    CONSTANT,
+    LOOK,
+    PERSON,
+    SHORTEST,
+    hidden_in,
+    homes_in,
+    is_someone,
+    places_in,
+    unescaped,
+    values_in,
+)
+
+Level = Literal["standard", "strict", "none"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+#: Longer lines are looked at in parts: those of a JSON object.
+_LONG = 300
+_PART = ", "
+#: What has a name in one part and its value in the next.
+_UNDIVIDED, _LONGEST = ('"section": "env"', '"--', "'--", '\\"--'), 20_000
+_SMALL, _FEW, _MOST_IN_PATTERN = 10_000, 16, 5_000
+_META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
+_BETWEEN_TEXTS = "\n\x1e\n"
+_MOST_SEEN = 100_000
+#: A string that is no one else's: with a capital after a space, or with letters and digits.
+_ALONE = re.compile(r" .*[A-Z]|[A-Z].* |(?=.*[A-Za-z])(?=.*[0-9])^[\w\-.+!#]+$")
+_LEAST_ALONE = 8
+_NO_WORD = re.compile(r"[^A-Za-z_.\-]")
+#: What base64 for URLs has instead.
+_SAFE = str.maketrans("+/", "-_")
+_MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
+
+
+@dataclass
+class _Value:
+    """One text that is replaced wherever it is found.
+
+    ``bounded``: only as a whole word or path, since longer words may contain it. ``quoted``: only
+    between quotation marks, since it may be an ordinary phrase.
+    """
+
+    kind: str
+    instead: str
+    bounded: bool = False
+    quoted: bool = False
+
+
+@dataclass
+class Redaction:
+    """Values to take out, and what was taken out of which file."""
+
+    level: Level = "standard"
+    #: kind → file → how often. Of files that were written only.
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    _values: dict[str, _Value] = field(default_factory=dict)
+    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: Every form of every value; made again after one was added.
+    _literals: dict[str, _Value] | None = None
+    _pattern: str = ""
+    _bounded: dict[str, re.Pattern[str]] = field(default_factory=dict)
+    #: Lines and parts that were read before: logs repeat most of theirs.
+    _seen: set[int] = field(default_factory=set)
+    #: Lines with a hint of something private.
+    _looked: set[int] = field(default_factory=set)
+
+    def add(self, value: str, kind: str, instead: str | None = None) -> None:
+        """``value`` is replaced everywhere, by ``instead`` or a mask that names the kind.
+
+        Paths and names are replaced as whole ones only; so is what may be part of another word.
+        """
+        if self.level == "none" or not value or value in self._values or "[masked" in value:
+            return
+        bounded = instead is not None or kind in (PERSON, ADDRESS)
+        self._values[value] = _Value(kind, instead or f"[masked {kind}]", bounded)
+        self._literals = None
+
+    def constant(self, value: str) -> str:
+        """A string of the user's code: what stands in its place. Replaced elsewhere, too.
+
+        A single word without a digit is not: the keys of logs are such words.
+        """
+        instead = self.numbered("string", value)
+        fits = len(value) >= SHORTEST and value not in self._values and "[masked" not in value
+        if fits and _NO_WORD.search(value):
+            whole = len(value) >= _LEAST_ALONE and _ALONE.search(value) is not None
+            self._values[value] = _Value(CONSTANT, instead, quoted=not whole)
+            self._literals = None
+        return instead
+
+    def numbered(self, what: str, value: str) -> str:
+        """``[masked string 3]``: the same number wherever the value is."""
+        known = sum(1 for kind, _ in self._numbers if kind == what)
+        return f"[masked {what} {self._numbers.setdefault((what, value), known + 1)}]"
+
+    def learn(self, text: str) -> None:
+        """Collect what is private in a piece of text."""
+        if self.level == "none":
+            return
+        text = unescaped(text)
+        if "PRIVATE KEY" in text:
+            self._learn_from(text)
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.clear()
+        lines = set(text.split("\n"))
+        long = [(line, _parts(line)) for line in lines if len(line) > _LONG]
+        whole = lines.difference(line for line, _ in long)
+        lines = whole.union(*(parts for _, parts in long))
+        new = [part for part in lines if hash(part) not in self._seen]
+        self._seen.update(map(hash, new))
+        for index in pl.Series(new, dtype=pl.String).str.contains(LOOK).arg_true():
+            self._looked.add(hash(new[index]))
+            self._learn_from(new[index], whole=new[index] in whole)
+        for line, parts in long:
+            if not self._looked.isdisjoint(map(hash, parts)):
+                self._looked.add(hash(line))
+        text = "\n".join(new)
+        for hidden in (text, *hidden_in(text)):
+            for home, owner in homes_in(hidden):
+                self.add(home, "home folder", "~")
+                self.person(owner)
+            if hidden is not text:
+                self._learn_from(hidden)
+
+    def redacted(self, text: str, file: str = "") -> str:
+        """``text`` without what is private; what was replaced counts for ``file``."""
+        if self.level == "none":
+            return text
+        text = unescaped(text)
+        lines, looked = text.split("\n"), self._looked
+        for index in (places := [n for n, key in enumerate(map(hash, lines)) if key in looked]):
+            parts = _parts(lines[index])
+            for place, part in enumerate(parts):
+                if hash(part) in looked:
+                    parts[place] = self._without_places(part, file, whole=len(parts) == 1)
+            lines[index] = _PART.join(parts) if len(parts) > 1 else parts[0]
+        return self._without_values("\n".join(lines) if places else text, file)
+
+    def in_texts(self, texts: Sequence[str]) -> list[str]:
+        """The same of several str of ours, which are not Latin-1."""
+        joined = _BETWEEN_TEXTS.join(text.replace("\x1e", " ") for text in texts)
+        self.learn(joined := latin(joined))
+        found = self.redacted(joined).encode("latin-1").decode("utf-8", "surrogateescape")
+        return found.split(_BETWEEN_TEXTS) if texts else []
+
+    def in_text(self, text: str) -> str:
+        """One such text."""
+        return self.in_texts([text])[0]
+
+    def leaks(self, text: str) -> str | None:
+        """The kind of a value that was to be taken out and is in ``text``."""
+        literals, text = self._known_literals(), unescaped(text)
+        for literal in self._found(text):
+            pattern = self._bounded.get(literal)
+            if pattern is None or pattern.search(text):
+                return literals[literal].kind
+        return None
+
+    @property
+    def longest(self) -> int:
+        """Characters of the longest form of a value: pieces that are searched overlap by it."""
+        return max(map(len, self._known_literals()), default=1)
+
+    def table(self) -> list[tuple[str, int, int]]:
+        """Kind, how often it was replaced, in how many files."""
+        rows = ((kind, sum(files.values()), len(files)) for kind, files in self.counts.items())
+        return sorted(rows, key=lambda row: (-row[1], row[0]))
+
+    def person(self, name: str) -> None:
+        """The name of a user or a machine, unless it is everyone's or a word."""
+        if is_someone(name):
+            self.add(name, PERSON)
+
+    def _learn_from(self, text: str, *, whole: bool = True) -> None:
+        for value, kind in values_in(text, whole=whole):
+            if kind == CONSTANT:
+                self.constant(value)
+            else:
+                self.add(value, kind)
+
+    def _found(self, text: str) -> list[str]:
+        """The forms that are in ``text``; of two that overlap at least the longer."""
+        literals = self._known_literals()
+        if len(text) < _SMALL:
+            return [literal for literal in literals if literal in text]
+        one = pl.Series([text], dtype=pl.String)
+        if len(literals) > _MOST_IN_PATTERN:
+            patterns = pl.Series(list(literals), dtype=pl.String).implode()
+            found = one.str.extract_many(patterns, overlapping=True)
+        else:  # polars keeps what it made of a regular expression, and makes the other one again
+            found = one.str.extract_all(self._pattern)
+        return list(map(str, found.explode().drop_nulls().unique()))
+
+    def _without_values(self, text: str, file: str) -> str:
+        literals = self._known_literals()
+        there = sorted(self._found(text), key=len, reverse=True)
+        for literal in there:
+            if literal in self._bounded:
+                value = literals[literal]
+                text, times = self._bounded[literal].subn(value.instead, text)
+                self._count(value.kind, file, times)
+        others = [literal for literal in there if literal not in self._bounded]
+        if len(others) > _FEW:
+            return self._without_many(others, text, file)
+        for literal in others:
+            self._count(literals[literal].kind, file, text.count(literal))
+            text = text.replace(literal, literals[literal].instead)
+        return text
+
+    def _without_many(self, those: list[str], text: str, file: str) -> str:
+        """The same in two passes over ``text``, however many there are; longest first."""
+        literals, one = self._known_literals(), pl.Series([text], dtype=pl.String)
+        patterns = pl.Series(those, dtype=pl.String).implode()
+        found = one.str.extract_many(patterns, leftmost=True).explode().value_counts()
+        for literal, times in found.iter_rows():
+            if literal is not None:
+                self._count(literals[literal].kind, file, times)
+        instead = pl.Series([literals[literal].instead for literal in those]).implode()
+        return str(one.str.replace_many(patterns, instead, leftmost=True)[0])
+
+    def _without_places(self, text: str, file: str, *, whole: bool) -> str:
+        """What is private by where it stands: behind a name, in a guard, in a variable."""
+        done, parts = 0, []
+        for begin, end, kind in sorted(places_in(text, whole=whole)):
+            if begin >= done and not text[begin:end].startswith(("[masked", "<masked")):
+                parts += [text[done:begin], f"[masked {kind}]"]
+                done = end
+                self._count(kind, file, 1)
+        return "".join((*parts, text[done:])) if parts else text
+
+    def _count(self, kind: str, file: str, times: int) -> None:
+        if file and times:
+            self.counts[kind][file] += times
+
+    def _known_literals(self) -> dict[str, _Value]:
+        if self._literals is not None:
+            return self._literals
+        found: dict[str, _Value] = {}
+        self._bounded.clear()
+        for value, how in self._values.items():
+            for form in text_forms(value):
+                if how.quoted:
+                    for mark in _MARKS:
+                        quoted = _Value(how.kind, f"{mark}{how.instead}{mark}")
+                        found.setdefault(f"{mark}{form}{mark}", quoted)
+                    continue
+                found.setdefault(form, how)
+                if how.bounded:
+                    self._bounded[form] = _whole(form)
+            for form in () if how.quoted else packed_forms(value):
+                found.setdefault(form, how)
+        longest = sorted(found, key=len, reverse=True)
+        self._pattern = "|".join(_META.sub(r"\\\g<0>", literal) for literal in longest) or "$^"
+        self._literals = found
+        return found
+
+
+def text_forms(value: str) -> Iterator[str]:
+    """``value`` as texts have it: as it is, escaped for JSON, Python or HTML, quoted for URLs.
+
+    ``value`` is Latin-1 for the bytes of UTF-8.
+    """
+    data = value.encode("latin-1")
+    plain = data.decode("utf-8", "replace")
+    quoted, safe = json.dumps(plain)[1:-1], html.escape(plain)
+    texts = [plain, quoted, quoted.replace("/", "\\/"), quoted.replace("\\", "\\\\")]
+    texts += [repr(plain)[1:-1], safe, safe.replace("&#x27;", "&#39;").replace("&quot;", "&#34;")]
+    urls = [quote(data, safe=""), quote(data), quote_plus(data)]
+    urls.append("".join(f"%{byte:02X}" for byte in data))
+    texts += [*urls, *(re.sub("%..", lambda found: found[0].lower(), url) for url in urls)]
+    yield from dict.fromkeys((value, *map(latin, texts)))
+
+
+def packed_forms(value: str) -> Iterator[str]:
+    """``value`` in UTF-16, and in base64 wherever it begins in what was packed."""
+    data = value.encode("latin-1")
+    plain = data.decode("utf-8", "replace")
+    for encoding in ("utf-16-le", "utf-16-be"):
+        yield plain.encode(encoding, "replace").decode("latin-1")
+    for start in range(3 if len(data) >= SHORTEST else 0):
+        packed = base64.b64encode(b"\0" * start + data).decode()
+        whole = len(packed) - (0, 3, 2)[(start + len(data)) % 3]
+        word = packed[(0, 2, 3)[start] : whole]
+        yield from dict.fromkeys((word, word.translate(_SAFE)))
+
+
+def latin(text: str) -> str:
+    """A str of ours as the texts here are: a character for each byte of UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _parts(line: str) -> list[str]:
+    """A long line in pieces that can be looked at alone; an event or a command line is one."""
+    if len(line) <= _LONG or (len(line) < _LONGEST and any(map(line.count, _UNDIVIDED))):
+        return [line]
+    return line.split(_PART)
+
+
+def _whole(form: str) -> re.Pattern[str]:
+    """``form`` where it is no part of a longer word or path."""
+    word = re.escape(form)
+    # Before it no letter or digit, but for those of ``%20`` and ``\\n``.
+    edges = "|".join(
+        (
+            rf"(?<![A-Za-z0-9_]{word})",
+            rf"(?<=%[0-9A-Fa-f][0-9A-Fa-f]{word})",
+            rf"(?<=\\[nrt]{word})",
+        )
+    )
+    before = "" if form[0] in "/\\%" else f"(?:{edges})"
+    return re.compile(rf"{word}{before}(?![A-Za-z0-9_\-])")

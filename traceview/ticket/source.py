@@ -1,0 +1,154 @@
+"""The user's own source in a ticket: its strings go, in a strict one its names and lines, too."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from traceview.ticket.private import HARMLESS_STRINGS, is_harmless
+from traceview.ticket.redaction import Redaction, latin
+
+_OPTION = re.compile(r"-{1,2}[A-Za-z][\w\-]*|__\w+__")
+_KEY = re.compile(r"[A-Za-z_][\w.]{0,60}")
+_QUOTED = re.compile(r"(?P<mark>[\"'])(?P<text>(?:(?!(?P=mark))[^\\\n]|\\.)*)(?P=mark)")
+_WORDS = re.compile(r"[^\\\n\r\t{}\"']{4,}")
+#: Names of torch, Python and everyone: they stay in a strict ticket.
+_NOT_PRIVATE = frozenset(
+    (
+        *dir(builtins),
+        *keyword.kwlist,
+        *HARMLESS_STRINGS,
+        *(
+            "main",
+            "model",
+            "module",
+            "optimizer",
+            "scheduler",
+            "loader",
+            "dataset",
+            "update",
+            "call",
+        ),
+        *("apply", "build", "init", "setup", "run", "test", "compile", "compiled", "layer", "norm"),
+        *("attention", "block", "embedding", "reset", "save", "load", "config", "args", "kwargs"),
+        *("self", "cls", "torch", "numpy", "time", "data", "name", "file", "line", "function"),
+        *("stack", "rows", "calls", "phase", "detail", "stance", "value", "section", "event"),
+        *("region", "process", "setting", "source", "error", "message", "type", "end", "note"),
+        *("done", "block", "target", "kind", "text", "guard", "frame", "graph"),
+    )
+)
+_LEAST_LINE = 12
+
+
+def without_strings(source: str, redaction: Redaction) -> str:
+    """Python with ``[masked string N]`` in place of its own strings; torch's words stay.
+
+    The strings are then taken out of all other texts, too.
+    """
+    try:
+        found = list(_strings(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError):
+        return _QUOTED.sub(lambda match: _without(match, redaction), source)
+    data = source.encode("utf-8", "surrogateescape")
+    starts = [0]
+    for line in data.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    done, parts = 0, []
+    places = (
+        (starts[node.lineno - 1] + node.col_offset, _end(starts, node), node) for node in found
+    )
+    for first, last, node in sorted(places, key=lambda place: place[:2]):
+        if first < done:
+            continue
+        old = data[first:last].decode("utf-8", "surrogateescape")
+        parts += [data[done:first].decode("utf-8", "surrogateescape"), _new(node, old, redaction)]
+        done = last
+    return "".join((*parts, data[done:].decode("utf-8", "surrogateescape")))
+
+
+def hide_source(name: str, source: str, redaction: Redaction) -> None:
+    """Take the lines of a file of the user's out of all texts, and the names that it defines."""
+    stem = PurePosixPath(name).stem.partition("-")[2] or PurePosixPath(name).stem
+    names = [("file", stem)]
+    try:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names.append(("function", node.name))
+            elif isinstance(node, ast.ClassDef):
+                names.append(("class", node.name))
+    except (SyntaxError, ValueError, RecursionError):
+        pass
+    for what, each in names:
+        private = len(each) >= 3 and each.lower() not in _NOT_PRIVATE and not each.startswith("__")
+        if private and re.fullmatch(r"[\w.\-]+", each):
+            number = redaction.numbered(what, each).rpartition(" ")[2][:-1]
+            redaction.add(latin(each), "name", f"user_{what}_{number}")
+    for line in map(str.strip, source.splitlines()):
+        if len(line) >= _LEAST_LINE and not line.startswith(("import torch", "from torch")):
+            redaction.add(latin(line), "source line")
+
+
+def _strings(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
+    """String constants and f-strings that are no key or option."""
+    keys: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            keys.add(id(node.slice))
+        elif isinstance(node, ast.Dict):
+            keys.update(map(id, node.keys))
+    inside = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+        if part is not node
+    }
+    for node in ast.walk(tree):
+        if id(node) in inside:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield node
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            is_key = id(node) in keys and _KEY.fullmatch(node.value)
+            if not is_key and _is_private(node.value):
+                yield node
+
+
+def _is_private(text: str) -> bool:
+    return (
+        len(text) > 2
+        and not is_harmless(text)
+        and re.search(r"[^\W\d_]", text) is not None
+        and _OPTION.fullmatch(text) is None
+    )
+
+
+def _end(starts: list[int], node: ast.Constant | ast.JoinedStr) -> int:
+    return starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+
+
+def _new(node: ast.Constant | ast.JoinedStr, old: str, redaction: Redaction) -> str:
+    """What stands in the place of ``old``, the source of ``node``."""
+    if isinstance(node, ast.Constant):
+        value = str(node.value)
+        instead = redaction.constant(latin(value))
+        for line in value.splitlines() if "\n" in value else ():
+            if len(line.strip()) >= _LEAST_LINE:
+                redaction.constant(latin(line.strip()))
+        return f'"{instead}"'
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            for words in _WORDS.findall(str(part.value)):
+                if _is_private(words.strip()):
+                    old = old.replace(words.strip(), redaction.constant(latin(words.strip())))
+    return old
+
+
+def _without(match: re.Match[str], redaction: Redaction) -> str:
+    if not _is_private(match["text"]):
+        return match[0]
+    return f"{match['mark']}{redaction.constant(latin(match['text']))}{match['mark']}"
