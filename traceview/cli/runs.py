@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,13 @@ def report_command(
 )
 @click.option(
     "--run-env/--no-run-env",
-    default=True,
-    show_default=True,
-    help="Run torch.utils.collect_env with the run's interpreter.",
+    default=None,
+    help="Run torch.utils.collect_env with the run's interpreter (default: if it is this one).",
 )
 @click.argument("run", type=click.Path(path_type=Path))
-def ticket_command(run: Path, out: Path | None, form: str, level: str, run_env: bool) -> None:
+def ticket_command(
+    run: Path, out: Path | None, form: str, level: str, run_env: bool | None
+) -> None:
     """Write ticket.md and ticket.zip of the run folder RUN, for a bug report.
 
     What is private is taken out of every text, and both files are searched for it again. Nothing is
@@ -94,6 +96,8 @@ def ticket_command(run: Path, out: Path | None, form: str, level: str, run_env: 
 
     opened = Run.open(run)
     tables = tables_of(opened)
+    if run_env is None:  # no program is started because a folder names it
+        run_env = opened.manifest.python == sys.executable
     written = write_ticket(
         opened,
         tables,
