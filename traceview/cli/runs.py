@@ -92,7 +92,7 @@ def ticket_command(
     from traceview.ticket.bundle import collected_versions, write_ticket
     from traceview.ticket.form import Form
     from traceview.ticket.redaction import Level
-    from traceview.words.numbers import size
+    from traceview.words.numbers import plural, size
 
     opened = Run.open(run)
     tables = tables_of(opened)
@@ -110,7 +110,8 @@ def ticket_command(
     )
     replaced = sum(times for _, times, _ in written.replaced)
     click.echo(f"Wrote {written.page} and {written.archive} ({size(written.bytes)}).")
-    click.echo(f"Taken out: {replaced:,} private values of {len(written.replaced)} kinds.")
+    kinds = plural(len(written.replaced), "kind")
+    click.echo(f"Taken out: {plural(replaced, 'private value')} of {kinds}.")
     click.echo("Read ticket.md and write your own words at its top before you send it.")
 
 
