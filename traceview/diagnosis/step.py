@@ -20,6 +20,7 @@ from traceview.diagnosis.model import (
     Graph,
     KernelGroup,
     OutputCheck,
+    OutputDifference,
     Region,
     StanceCounts,
 )
@@ -136,23 +137,29 @@ def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:
 
 def compared_outputs(tables: Tables, focus: Focus) -> tuple[ComparedOutputs, ...]:
     """What ``--compare-outputs`` found, for each compiled callable that was called."""
-    names = {row["region_id"]: row["name"] for row in focus.rows(tables["regions"])}
+    regions = {row["region_id"]: row for row in focus.rows(tables["regions"])}
     outcomes = {row["region_id"]: row["outcome"] for row in focus.rows(tables["output_verdicts"])}
-    checks = focus.rows(tables["output_checks"])
-    return tuple(
-        struct_of(
-            ComparedOutputs,
-            trial,
-            name=names.get(trial["region_id"]) or "",
-            outcome=outcomes[trial["region_id"]],
-            checks=tuple(
-                struct_of(OutputCheck, row)
-                for row in checks
-                if row["region_id"] == trial["region_id"]
-            ),
+    checks = grouped(focus.rows(tables["output_checks"]), "region_id")
+    differences = grouped(focus.rows(tables["output_differences"]), "region_id")
+    found = []
+    for trial in focus.rows(tables["output_trials"]):
+        key = trial["region_id"]
+        region = regions.get(key, {})
+        found.append(
+            struct_of(
+                ComparedOutputs,
+                trial,
+                name=region.get("name") or "",
+                outcome=outcomes[key],
+                file=region.get("call_file"),
+                line=region.get("call_line"),
+                checks=tuple(struct_of(OutputCheck, row) for row in checks.get(key, ())),
+                differences=tuple(
+                    struct_of(OutputDifference, row) for row in differences.get(key, ())
+                ),
+            )
         )
-        for trial in focus.rows(tables["output_trials"])
-    )
+    return tuple(found)
 
 
 def kernel_groups(tables: Tables, focus: Focus) -> tuple[KernelGroup, ...]:
