@@ -316,11 +316,8 @@ def agreement(
     smaller; of 1 where it is None.
     """
     if isinstance(eager, float) and isinstance(other, float):  # ``loss.item()``, from float32
-        values = (torch.tensor(each, dtype=torch.float64) for each in (eager, other))
-        at_least = exact if isinstance(exact, float) else eager
-        reference = torch.tensor(at_least, dtype=torch.float64)
-        row = _floating(torch, *values, reference, spread, least, TOLERANCE)
-        return {**row, "rmse": None, "eager_rmse": None}
+        a, b = (torch.tensor(each, dtype=torch.float64) for each in (eager, other))
+        return _floating(torch, a, b, None, spread, least, TOLERANCE)
     if not isinstance(eager, torch.Tensor) or not isinstance(other, torch.Tensor):
         same = bool(type(eager) is type(other) and (eager == other or eager != eager))
         return {"same": same, "why": None if same else _unlike(eager, other, torch)}

@@ -70,7 +70,7 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
         backend = found.verdict["wrong_from"]
         if backend is None or all(row["same"] for row in found.judged):
             continue
-        wrong = wrong_results(found.verdict, list(found.checks), wrong_share)
+        wrong = wrong_results(found.verdict, found.checks, wrong_share)
         if not wrong:
             continue
 

@@ -5,13 +5,14 @@ Tables ``output_verdicts``, of callables, and ``output_differences``, of results
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from traceview.tables import Tables, from_rows, grouped
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 _REGION = ("pass", "rank", "pid", "region_id")
 _RUNS = ("compiled", "fallback_random", "ladder")
 #: Roundings of bfloat16 add up to some percent in deep models; more than that is no rounding.
@@ -90,7 +91,9 @@ def output_differences(tables: Tables) -> pl.DataFrame | None:
     return from_rows("output_differences", found)
 
 
-def wrong_results(verdict: Row, checks: list[Row], wrong_share: float = WRONG_SHARE) -> list[Row]:
+def wrong_results(
+    verdict: Row, checks: Sequence[Row], wrong_share: float = WRONG_SHARE
+) -> list[Row]:
     """Rows of the first stage that is wrong which no rounding explains.
 
     Nothing where compiled itself is within the limits, and where only integers differ among
@@ -114,7 +117,7 @@ def wrong_results(verdict: Row, checks: list[Row], wrong_share: float = WRONG_SH
     ]
 
 
-def _without_stage(verdict: Row, checks: list[Row]) -> list[Row]:
+def _without_stage(verdict: Row, checks: Sequence[Row]) -> list[Row]:
     """What the script's own compiled code has wrong where no stage of the compiler alone has it.
 
     Low precision is left out: there eager's roundings are what the stages differ by.
