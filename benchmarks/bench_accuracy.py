@@ -1,7 +1,8 @@
 """Does ``traceview accuracy`` find faults put in on purpose, and accuse no right script?
 
-Runs each script of ``evaluation/accuracy/scripts``, against ``expected.toml``. Of a wrong one it has
-to name what is wrong, the direction, and the first wrong stage of the compiler where that is given.
+Runs each script of ``evaluation/accuracy/scripts``, against ``expected.toml``. Of a wrong one it
+has to name what is wrong, the direction, and the first wrong stage of the compiler where one is
+given.
 
     python benchmarks/bench_accuracy.py [NAME...] [--keep DIR]
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from traceview.diagnosis.explanation import Ceiling, FusionNote, KernelLimit, MatchGroup, StepLimit
@@ -203,7 +204,10 @@ def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any
     lines = [said[answer["verdict"]]]
     for one in wrong:
         lines.append(f"\n{_callable(one)}: wrong")
-        shown = sorted(one.differences, key=lambda d: -(d.relative_error or math.inf))
+        shown = sorted(
+            one.differences,
+            key=lambda d: (d.what == "gradient", -(d.relative_error or math.inf)),
+        )
         lines += [f"  {_difference(each)}" for each in shown[:_MOST_DIFFERENCES]]
         if len(shown) > _MOST_DIFFERENCES:
             lines.append(f"  and {len(shown) - _MOST_DIFFERENCES} more (--json has all)")
@@ -236,7 +240,8 @@ def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any
 
 
 def _callable(one: ComparedOutputs) -> str:
-    place = f" ({names.at_line(one.file, one.line)})" if one.file and one.line else ""
+    known = one.file and one.line
+    place = f" ({names.at_line(PurePath(one.file or '').name, one.line or 0)})" if known else ""
     return f"{one.name or 'callable'}{place}"
 
 
@@ -249,8 +254,9 @@ def _difference(one: OutputDifference) -> str:
     if one.why:
         return f"{name}: {one.why}"
     if one.differing:
-        return f"{name}: {fmt.plural(one.differing, 'element')} differ or are not finite"
-    text = f"{name}: error {tiny(one.relative_error)} of the values' size"
+        what = "differ" if one.relative_error is None else "NaN or infinite on one side"
+        return f"{name}: {fmt.plural(one.differing, 'element')} {what}"
+    text = f"{name}: relative error {tiny(one.relative_error)}"
     if one.relative_error is None or one.eager_error is None:
         return f"{name}: differs from eager by up to {tiny(one.max_abs_diff)}"
     return f"{text}, eager's {tiny(one.eager_error)} (both against float64)"

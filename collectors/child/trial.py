@@ -26,6 +26,7 @@ from .driver import Parts
 from .logs import nothing_shown
 from .remedies import Trial
 from .replay import GRADIENT, LAYOUT, NotCompared, Replay, Sorted, rms_of
+from .stances import CodeUsed
 from .taken import Taken, Taker
 
 BUDGET_S = 120.0
@@ -129,7 +130,15 @@ class _Comparison:
         drawn = self._eagers_numbers() if self._remedies and replay.draws else {}
         if replay.scattered:
             self._torch._dynamo.reset()
-        compiled = self._in_time(lambda: self._compiled(self._taken.how, **drawn))
+        used = CodeUsed()
+        known = not (self._remedies or replay.scattered) and used.begin()
+        try:
+            compiled = self._in_time(lambda: self._compiled(self._taken.how, **drawn))
+        finally:
+            skipped = known and not used.end()
+        if skipped:  # perhaps eager, after too many recompiles
+            self._torch._dynamo.reset()
+            compiled = self._in_time(lambda: self._compiled(self._taken.how))
         keys["random_state_same"] = _same_state(replay.state, state, self._torch)
         agreed = self._look("compiled", self._own, compiled)
         for remedy in self._remedies:
@@ -275,7 +284,7 @@ class _Comparison:
         return row
 
     def _write(self, run: str, backend: Any, row: dict[str, Any]) -> None:
-        named = backend if backend is None or isinstance(backend, str) else repr(backend)
+        named = backend if backend is None else getattr(backend, "__name__", str(backend))
         key = {"region_id": self._taken.region_id, "run": run, "backend": named}
         if self._trial is not None:
             key["trial"] = self._trial

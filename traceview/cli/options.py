@@ -102,7 +102,7 @@ _COLLECTING = {
     "compare_outputs": click.option(
         "--compare-outputs",
         is_flag=True,
-        help="At the end, repeat one call on copies, eager and compiled, and compare the outputs.",
+        help="At the end, repeat one call on copies, and compare compiled results and gradients.",
     ),
     "keep_cache": click.option(
         "--keep-cache", is_flag=True, help="Keep the run's private compile cache in its folder."
