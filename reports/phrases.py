@@ -233,9 +233,7 @@ def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any
         subject = " ".join(filter(None, (each["callable"], each["name"])))
         lines.append(f"\nNot compared: {subject + ': ' if subject else ''}{each['reason']}")
     if any(one.random_state_same is False for one in outputs):
-        lines.append(
-            "\nCompiled code leaves torch's random generators in another state than eager."
-        )
+        lines.append("\nEager and compiled leave torch's random generators in different states.")
     return "\n".join(lines)
 
 

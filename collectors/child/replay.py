@@ -113,7 +113,7 @@ class Replay:
         self._seeds.restore()
 
     def check_room(self) -> None:
-        """NotCompared if copies in float64, and in their own precision, would not fit thrice."""
+        """NotCompared if copies, and those in float64, would not fit three times."""
         originals = Originals(self._torch, self._frames)
         originals.of_callable(self._taken.call)
         originals.of((self._taken.args, self._taken.kwargs))
