@@ -403,3 +403,36 @@ def test_another_order_of_equal_values_is_no_difference(tmp_path):
     assert checks(run, "worst")["output"]["same"] is False
     ladder = [event for event in run.of("output_check") if event["run"] == "ladder"]
     assert ladder[-2]["backend"] == "wrong"
+
+
+def test_helpers_of_another_module_compute_with_copies(tmp_path):
+    helpers = """
+        import torch
+        other = torch.nn.Linear(4, 4)
+        total = torch.zeros(4)
+
+        def helper(x):
+            total.add_(1)
+            return other(x) * 2 + total
+    """
+    write_script(tmp_path, helpers, "helpers.py")
+    text = """
+        import atexit
+        atexit.register(lambda: print("total", float(helpers.total[0]), helpers.other.weight.grad))
+        import torch
+        import helpers
+        model = torch.nn.Linear(4, 4)
+
+        def closes_over(x):
+            return helpers_of(model(x)).sum()
+
+        helpers_of = helpers.helper
+        compiled = torch.compile(closes_over, backend="aot_eager")
+        for _ in range(12):
+            compiled(torch.randn(3, 4))
+    """
+    run = run_child(write_script(tmp_path, text), compare_outputs=True, run_to_end=True)
+    assert run.out.splitlines() == ["total 12.0 None"], run.err
+    found = checks(run, "closes_over")
+    assert {"gradient of weight other.weight", "total (written)"} <= set(found)
+    assert all(row["same"] for row in found.values())

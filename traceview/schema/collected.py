@@ -295,7 +295,7 @@ OUTPUT_TRIALS = table("output_trials", "one compiled callable of which a call wa
 OUTPUT_CHECKS = table("output_checks", "one output of one such run compared with eager's",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "the callable, as in regions"),
-    Column("run", pl.String, "eager_again, nudged (eager, with all inputs a rounding up or down), compiled, fallback_random (with eager's random numbers), ladder (those, and eager's roundings, up to one stage of the compiler)"),
+    Column("run", pl.String, "eager_again, compiled, fallback_random (with eager's random numbers), ladder (those, and eager's roundings, up to one stage of the compiler)"),
     Column("backend", pl.String, "of torch.compile in that run; null in eager"),
     Column("output", pl.String, "output[0].logits, gradient of weight head.bias, argument 1 (written), buffer mean (written), layout of output; null: that run failed"),
     Column("what", pl.String, "output, gradient, input, buffer or parameter (written), layout (strides, and what it shares memory with)"),
