@@ -192,9 +192,9 @@ def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any
     ]
     if not outputs:
         noted = tables["notes"].filter(pl.col("what") == COMPARING)["why"].to_list()
-        called = not tables["regions"].is_empty()
+        killed = not tables["runs"]["exit_signal"].drop_nulls().is_empty()
         early = "the script was ended by a signal before anything could be compared"
-        reason = noted[0] if noted else early if called else "no compiled callable was called"
+        reason = noted[0] if noted else early if killed else "no compiled callable was called"
         left_out = [{"callable": None, "name": None, "reason": reason}]
     compared = any(each.outcome != "not_compared" for each in outputs)
     verdict = "differ" if differences else "agree" if compared else "not_compared"
