@@ -29,6 +29,7 @@ class CollectOptions:
     the speedup takes to be known. ``compile_target`` is what the collector compiles in a script
     that does not, with ``compile_options`` as torch.compile's arguments. ``after_steps`` pass
     before measuring begins, which takes ``for_steps`` at most. ``timeout_s`` holds for every pass.
+    ``tlparse``: its report is written, too.
     ``quiet_stdout_to_stderr`` keeps our stdout free for the diagnosis (``--json``).
     """
 
@@ -49,6 +50,7 @@ class CollectOptions:
     quiet_stdout_to_stderr: bool = False
     profile: bool = True
     compare_outputs: bool = False
+    tlparse: bool = True
     compile_target: str | None = None
     compile_options: Mapping[str, str | bool] = field(default_factory=dict)
     after_steps: int = 0

@@ -84,7 +84,7 @@ def collect(options: CollectOptions, console: Console) -> Run:
     finally:
         if not options.keep_cache:
             shutil.rmtree(run.folder / "cache", ignore_errors=True)
-    for record in run.manifest.passes:
+    for record in run.manifest.passes if options.tlparse else ():
         console.progress("writing tlparse's report")
         run.manifest.notes += write_reports(run, record)
     console.progress(None)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
 
 from traceview.diagnosis.explanation import Ceiling, FusionNote, KernelLimit, MatchGroup, StepLimit
-from traceview.diagnosis.model import ComparedOutputs, Diagnosis, OutputCheck
+from traceview.diagnosis.model import ComparedOutputs, Diagnosis, OutputCheck, OutputDifference
+from traceview.torchtext.stages import STAGES
 from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import one_line
 
 _STREAM = re.compile(r"stream (\d{1,9})")
+_MOST_DIFFERENCES = 5
+_RIGHT = {
+    "random": "Compiled draws other random numbers; with eager's they agree.",
+    "rounding": "Compiled rounds elsewhere; with eager's roundings they agree.",
+    "differ": "Some differ by no more than roundings can.",
+}
 _OUTPUTS = {
     "agree": "Yes.",
     "random": "Yes, with eager's random numbers: compiled draws others from the same seed.",
@@ -121,12 +131,18 @@ def outputs_agree(one: ComparedOutputs) -> str:
         said += " Run twice, eager gives the same bits."
     if one.reference is None and one.reference_why:
         said += f" There is no run in float64 to compare with ({one.reference_why})."
+    if one.gradients_why:
+        said += f" Gradients are not compared ({one.gradients_why})."
     return said
 
 
 def output_rows(one: ComparedOutputs) -> list[OutputCheck]:
-    """What the table shows: every run but eager's own repetition."""
-    return [check for check in one.checks if check.run != "eager_again"]
+    """What the table shows: no repetition of eager's own, and no layout that is the same."""
+    return [
+        check
+        for check in one.checks
+        if check.run != "eager_again" and not (check.what == "layout" and check.same)
+    ]
 
 
 def output_run(check: OutputCheck) -> str:
@@ -171,3 +187,81 @@ def outputs_summary(diagnosis: Diagnosis) -> str | None:
     counts = [(sum(one.outcome == name for one in found), said) for name, said in groups.items()]
     said = ", ".join(f"{count} {what}" for count, what in counts if count)
     return f"outputs of compiled callables: {said}"
+
+
+def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any]) -> str:
+    """What ``traceview accuracy`` prints: the answer first, then each callable."""
+    wrong = [one for one in outputs if one.differences]
+    right = [one for one in outputs if one.outcome != "not_compared" and not one.differences]
+    of = len(wrong) + len(right)
+    said = {
+        "agree": f"Compiled results agree with eager's in {fmt.plural(of, 'callable')}.",
+        "differ": f"Compiled results differ from eager's in {len(wrong)} of "
+        f"{fmt.plural(of, 'callable')}.",
+        "not_compared": "Nothing was compared.",
+    }
+    lines = [said[answer["verdict"]]]
+    for one in wrong:
+        lines.append(f"\n{_callable(one)}: wrong")
+        shown = sorted(
+            one.differences,
+            key=lambda d: (d.what == "gradient", -(d.relative_error or math.inf)),
+        )
+        lines += [f"  {_difference(each)}" for each in shown[:_MOST_DIFFERENCES]]
+        if len(shown) > _MOST_DIFFERENCES:
+            lines.append(f"  and {len(shown) - _MOST_DIFFERENCES} more (--json has all)")
+        lines.append(f"  {_first_wrong(shown[0])}")
+    for one in right:
+        compared = [c for c in one.checks if c.run == "compiled"]
+        counts = [
+            (sum(c.what == what for c in compared), word)
+            for what, word in (
+                ("output", "output"),
+                ("gradient", "gradient"),
+                ("input", "written argument"),
+                ("buffer", "written buffer"),
+                ("parameter", "written weight"),
+            )
+        ]
+        text = ", ".join(fmt.plural(count, word) for count, word in counts if count)
+        against = "" if one.reference else ", without a run in float64"
+        lines.append(f"\n{_callable(one)}: {text or 'nothing'} compared{against}")
+        if one.outcome in _RIGHT:
+            lines.append(f"  {_RIGHT[one.outcome]}")
+    for each in answer["not_compared"]:
+        subject = " ".join(filter(None, (each["callable"], each["name"])))
+        lines.append(f"\nNot compared: {subject + ': ' if subject else ''}{each['reason']}")
+    if any(one.random_state_same is False for one in outputs):
+        lines.append("\nEager and compiled leave torch's random generators in different states.")
+    return "\n".join(lines)
+
+
+def _callable(one: ComparedOutputs) -> str:
+    known = one.file and one.line
+    place = f" ({names.at_line(PurePath(one.file or '').name, one.line or 0)})" if known else ""
+    return f"{one.name or 'callable'}{place}"
+
+
+def _difference(one: OutputDifference) -> str:
+    name = one.output
+    for kind in ("gradient of weight ", "gradient of "):
+        if name.startswith(kind):
+            name = f"{kind}`{name.removeprefix(kind)}`"
+            break
+    if one.why:
+        return f"{name}: {one.why}"
+    if one.differing:
+        what = "differ" if one.relative_error is None else "NaN or infinite on one side"
+        return f"{name}: {fmt.plural(one.differing, 'element')} {what}"
+    text = f"{name}: relative error {tiny(one.relative_error)}"
+    if one.relative_error is None or one.eager_error is None:
+        return f"{name}: differs from eager by up to {tiny(one.max_abs_diff)}"
+    return f"{text}, eager's {tiny(one.eager_error)} (both against float64)"
+
+
+def _first_wrong(one: OutputDifference) -> str:
+    if one.stage is None:
+        return f"In the {one.direction}; no stage of the compiler alone shows it."
+    stage = STAGES.get(one.stage)
+    which = f": {stage}" if stage else ""
+    return f'In the {one.direction}, first with backend="{one.stage}"{which}.'

@@ -233,3 +233,58 @@ def test_no_secret_of_the_command_line_or_the_environment_is_in_what_we_write(
     cli("try", run)
     assert cli.code == 2
     assert "has a mask in place of a secret among its script's arguments." in cli.err
+
+
+WRONG_BACKWARD = """
+import torch
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * (3 if torch.compiler.is_compiling() else 2)
+net = torch.nn.Linear(4, 4)
+@torch.compile(backend="aot_eager")
+def loss(x):
+    return Twice.apply(net(x)).square().mean()
+for _ in range(100):
+    loss(torch.randn(8, 4)).backward()
+"""
+
+
+def accuracy(folder, body, *options):
+    (folder / "train.py").write_text(body)
+    words = run_command("accuracy", "-o", folder / "out", *options, folder / "train.py")
+    done = subprocess.run(words, capture_output=True, cwd=folder, timeout=120, check=False)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert "/traceview/cli/" not in err
+    return done.returncode, out, err
+
+
+def test_accuracy_finds_a_backward_that_is_wrong(tmp_path):
+    code, out, err = accuracy(tmp_path, WRONG_BACKWARD, "--json")
+    answer = json.loads(out)
+    assert (code, answer["format"], answer["verdict"]) == (1, 1, "differ"), err
+    first = answer["differences"][0]
+    named = {"what": "gradient", "direction": "backward", "stage": "eager", "callable": "loss"}
+    assert {key: first[key] for key in named} == named
+    assert {row["name"] for row in answer["differences"]} == {
+        "gradient of weight net.weight", "gradient of weight net.bias",
+    }  # fmt: skip
+    assert first["relative_error"] == pytest.approx(0.5, rel=1e-3)
+    assert first["eager_error"] < 1e-5
+    assert first["location"]["line"] in (11, 12)
+
+
+def test_accuracy_of_what_agrees_compiles_nothing_or_fails(tmp_path):
+    code, out, _ = accuracy(tmp_path, STEPS + "train(200)")
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "Compiled results agree with eager's in 1 callable.",
+    )
+    code, out, _ = accuracy(tmp_path, "import torch\ntorch.randn(4).sin()", "--force")
+    assert (code, "no compiled callable was called" in out) == (4, True)
+    code, _, err = accuracy(tmp_path, STEPS + "train(2)\n1 / 0", "--force")
+    assert (code, "The script failed" in err) == (3, True)
+    assert accuracy(tmp_path, STEPS, "--no-such-option")[0] == 2

@@ -8,23 +8,42 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Iterator
-from types import CellType, CodeType, FunctionType, MethodType
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .frames import Frames
 
 _PLAIN = (list, tuple, dict)
+_CHANGEABLE = (list, dict, set)
+_DEPTH = 4
+#: Hooks of a module, which may be functions of the user's.
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 class Copies:
-    """One set of copies; what was shared between originals is shared between copies."""
+    """One set of copies; what was shared between originals is shared between copies.
+
+    ``holders``: (name, copy) of what a callable computes with; the name of its own module is "".
+    ``scattered``: functions of several modules were copied, of which code that the script compiled
+    would find the originals.
+    """
 
     def __init__(self, torch: Any, frames: Frames) -> None:
         self._torch = torch
         self._frames = frames
         self._memo: dict[int, Any] = {}
         self._functions: dict[int, FunctionType] = {}
+        self._containers: dict[int, tuple[Any, Any]] = {}
+        self._globals: dict[int, dict[str, Any]] = {}
+        self._modules: list[ModuleType] = []
+        self.holders: list[tuple[str, Any]] = []
+
+    @property
+    def scattered(self) -> bool:
+        return len(self._globals) > 1
 
     def of(self, value: Any) -> Any:
         """A copy, by ``copy.deepcopy``; raises whatever the user's own classes raise there."""
@@ -38,11 +57,23 @@ class Copies:
             function: Any = call.__func__
             if isinstance(function, FunctionType):
                 function = self._function(function)
-            return MethodType(function, self.of(call.__self__))
+            return MethodType(function, self._held(call.__self__, "self"))
         if isinstance(call, functools.partial):
             inner = self.of_callable(call.func)
             return functools.partial(inner, *self.of(call.args), **self.of(call.keywords))
-        return self.of(call)
+        return self._held(call, "")
+
+    def held(self) -> Iterator[tuple[str, str, Any]]:
+        """(kind, name, tensor) of all that callables compute with; each tensor once.
+
+        Kinds: parameter, buffer, tensor.
+        """
+        seen: set[int] = set()
+        for name, value in self.holders:
+            for kind, inner, tensor in _tensors(value, self._torch, name):
+                if id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    yield kind, inner, tensor
 
     def tensors(self) -> Iterator[Any]:
         """Every tensor that has been copied."""
@@ -57,11 +88,21 @@ class Copies:
             elif tensor.is_complex():
                 tensor.data = tensor.data.to(torch.complex128)
 
+    def _held(self, value: Any, name: str) -> Any:
+        module = self._torch.nn.Module
+        copied = self.of(value)
+        self.holders.append(("" if isinstance(copied, module) else name, copied))
+        for each in copied.modules() if isinstance(copied, module) else ():
+            for kind in _HOOKS:
+                for key, hook in getattr(each, kind, {}).items():
+                    getattr(each, kind)[key] = self._referred(hook)
+        return copied
+
     def _function(self, function: FunctionType) -> FunctionType:
         if id(function) in self._functions:
             return self._functions[id(function)]
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        names: dict[str, Any] = dict(function.__globals__)
+        names = self._names_of(function.__globals__)
         code, name = function.__code__, function.__name__
         copied = FunctionType(code, names, name, None, cells or None)
         self._functions[id(function)] = copied  # before the rest: functions may be recursive
@@ -69,14 +110,43 @@ class Copies:
         copied.__qualname__ = function.__qualname__
         copied.__defaults__ = self._referred(function.__defaults__)
         copied.__kwdefaults__ = self._referred(function.__kwdefaults__)
-        for cell, original in zip(cells, function.__closure__ or (), strict=True):
+        free = code.co_freevars
+        for name, cell, original in zip(free, cells, function.__closure__ or (), strict=True):
             try:
                 cell.cell_contents = self._referred(original.cell_contents)
             except ValueError:  # an empty cell: a variable that is not bound yet
                 continue
-        for known in set(_names(code)) & set(names):
-            names[known] = self._referred(names[known])
+            self.holders.append((name, cell.cell_contents))
+        for known in sorted(set(_names(code)) & set(names)):
+            names[known] = self._referred(function.__globals__[known])
+            self.holders.append((known, names[known]))
         return copied
+
+    def _names_of(self, original: dict[str, Any]) -> dict[str, Any]:
+        """A copy of a module's names, the same for all its functions.
+
+        Dynamo finds those of a second module by importing it: they are those of a module, too.
+        """
+        if id(original) not in self._globals:
+            names = dict(original)
+            if self._globals:
+                module = ModuleType(f"{original.get('__name__', '')}_copy_{id(names)}")
+                vars(module).update({**names, "__name__": module.__name__})
+                names = vars(module)
+                self._modules.append(module)
+            self._globals[id(original)] = names
+        return self._globals[id(original)]
+
+    @contextmanager
+    def importable(self) -> Iterator[None]:
+        """Copies of modules can be imported."""
+        own = {module.__name__: module for module in self._modules}
+        sys.modules.update(own)
+        try:
+            yield
+        finally:
+            for name in own:
+                sys.modules.pop(name, None)
 
     def _referred(self, value: Any) -> Any:
         """A copy of what a function refers to, if it has state; else the thing itself."""
@@ -95,6 +165,9 @@ class Copies:
         plain = type(value) in _PLAIN
         if plain and any(isinstance(leaf, with_state) for leaf in tree_leaves(value)):
             return self.of(value)
+        if type(value) in _CHANGEABLE:  # so that what is put into it stays out of the user's
+            known = self._containers.setdefault(id(value), (value, type(value)(value)))
+            return known[1]
         return value
 
 
@@ -123,6 +196,27 @@ class Originals(Copies):
                 if isinstance(tensor, torch.Tensor) and id(tensor) not in seen:
                     seen.add(id(tensor))
                     yield tensor
+
+
+def _tensors(value: Any, torch: Any, name: str, depth: int = 0) -> Iterator[tuple[str, str, Any]]:
+    """(kind, name, tensor) in modules, containers and plain objects."""
+    parts: list[tuple[str, Any]] = []
+    if isinstance(value, torch.Tensor):
+        yield ("parameter" if isinstance(value, torch.nn.Parameter) else "tensor"), name, value
+    elif isinstance(value, torch.nn.Module):
+        dot = f"{name}." if name else ""
+        yield from (("parameter", dot + own, each) for own, each in value.named_parameters())
+        yield from (("buffer", dot + own, each) for own, each in value.named_buffers())
+    elif depth >= _DEPTH or isinstance(value, (type, FunctionType, torch.optim.Optimizer)):
+        return
+    elif isinstance(value, Mapping):
+        parts = [(f"{name}[{key!r}]"[:80], inner) for key, inner in list(value.items())[:64]]
+    elif isinstance(value, (list, tuple)):
+        parts = [(f"{name}[{index}]", inner) for index, inner in enumerate(value[:64])]
+    elif depth == 0 and name == "self":
+        parts = [(f"{name}.{key}", inner) for key, inner in vars(value).items()]
+    for own, inner in parts:
+        yield from _tensors(inner, torch, own, depth + 1)
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,11 +15,11 @@ from .taken import Taken, free_bytes
 
 MOST_OUTPUTS = 64  # of one container
 GRADIENT = "gradient of "  # begins the name of one
+LAYOUT = "layout of "  # begins the name of how an output lies in memory
 _DEPTH = 6
 _SIMPLE = (bool, int, float, str, type(None))
-_PLAIN = (list, tuple, dict)
-
 Compile = Callable[[Any], Any]
+Named = tuple[str, str, Any]
 
 
 class NotCompared(Exception):
@@ -29,65 +29,96 @@ class NotCompared(Exception):
 class Replay:
     """One kept call. Every run has fresh copies, the same random numbers and the same modes.
 
-    ``draws``: whether eager drew random numbers; ``before``: what it may write into, as it was.
+    ``draws``: whether eager drew random numbers; ``before``: what it may write into, as it was;
+    ``scale``: the largest root mean square of what it is given; ``state``: the random generators
+    after the last run; ``ungraded``: why there are no gradients. ``scattered``: see ``Copies``.
+    ``layouts``: memory is looked at.
     """
 
-    def __init__(
-        self, torch: Any, taken: Taken, frames: Frames, *, gradients: bool = False
-    ) -> None:
+    def __init__(self, torch: Any, taken: Taken, frames: Frames, *, layouts: bool = False) -> None:
         self._torch = torch
-        self._gradients = gradients
+        self._layouts = layouts
         self._taken = taken
         self._frames = frames
         self._seeds = Seeds(torch)
+        self._weights: list[Any] = []
         self.draws = False
         self.before: dict[str, Any] = {}
+        self.scale = 0.0
+        self.state: Any = None
+        self.scattered = False
+        self.ungraded: str | None = None
 
-    def run(self, compiled: Compile | None = None, *, double: bool = False) -> dict[str, Any]:
-        """Outputs by name, gradients, and what the call wrote into its arguments and buffers.
+    def run(
+        self,
+        compiled: Compile | None = None,
+        *,
+        double: bool = False,
+        nudge: int | None = None,
+        watch: Any = None,
+    ) -> dict[str, Any]:
+        """Outputs by name, gradients, and what the call wrote into what it computes with.
 
-        ``compiled`` None: eager; ``double``: all in float64, without autocast. Gradients are those
-        of the outputs' sum, each element weighted by the same random numbers in every run.
+        ``compiled`` None: eager; ``double``: all in float64, without autocast; ``nudge``: with all
+        that it computes with a rounding up or down, by this seed; ``watch``: sees each operator
+        (see ``Sorted``). Gradients are those of the outputs' sum, each element weighted by the same
+        random numbers in every run.
         """
         taken, torch = self._taken, self._torch
-        with ExitStack() as stack:
-            stack.enter_context(taken.mode.entered(torch, double=double))
+        with ExitStack() as outer:
             copies = Copies(torch, self._frames)
-            call, args, kwargs = self._copied(copies)
-            if double:
-                copies.to_double()
-                # what the code makes itself (``torch.zeros``) is float64 too
-                stack.callback(torch.set_default_dtype, torch.get_default_dtype())
-                torch.set_default_dtype(torch.float64)
             stance = "force_eager" if compiled is None else "default"
-            stack.enter_context(torch.compiler.set_stance(stance))
-            before = {
-                name: tensor.detach().clone() for name, tensor in written(call, args, kwargs, torch)
-            }
-            if compiled is None and not double:
-                self.before = before
-            self._seeds.restore()
-            result = (call if compiled is None else compiled(call))(*args, **kwargs)
-            self.draws = self.draws or (compiled is None and self._seeds.moved())
+            with ExitStack() as stack:
+                stack.enter_context(taken.mode.entered(torch, double=double))
+                call, args, kwargs = self._copied(copies)
+                if double:
+                    copies.to_double()
+                    # what the code makes itself (``torch.zeros``) is float64 too
+                    outer.callback(torch.set_default_dtype, torch.get_default_dtype())
+                    torch.set_default_dtype(torch.float64)
+                outer.enter_context(torch.compiler.set_stance(stance))
+                outer.enter_context(copies.importable())
+                self.scattered = copies.scattered
+                named = list(named_tensors(copies, args, kwargs, torch))
+                if nudge is not None:
+                    nudge_all((tensor for *_, tensor in named), nudge, torch)
+                before = {name: tensor.detach().clone() for _, name, tensor in named}
+                if compiled is None and not double and nudge is None:
+                    self.before = {f"{name} (written)": kept for name, kept in before.items()}
+                    self.scale = max((rms_of(each) for each in before.values()), default=0.0)
+                if watch is not None:
+                    stack.enter_context(watch)
+                self._seeds.restore()
+                result = (call if compiled is None else compiled(call))(*args, **kwargs)
+            moved = self._seeds.moved()
+            self.state = self._seeds.now()
+            self.draws = self.draws or (compiled is None and moved)
             found = dict(outputs(result, torch))
-            for name, tensor in written(call, args, kwargs, torch):
-                if not equal(tensor, before.get(name)):
-                    found[name] = tensor
-            if self._gradients:
-                found |= gradients(result, call, args, kwargs, torch)
+            if watch is not None:
+                watch.keep(found)
+            for _, name, tensor in named:
+                if not equal(tensor, before[name]):
+                    found[f"{name} (written)"] = tensor.detach()
+            if self._layouts and not double:
+                found |= layouts(found, named, torch)
+            found |= self._gradients(result, named, eager=compiled is None)
             # A cudagraph's results are overwritten by the next run.
             return {
                 name: value.detach().clone() if isinstance(value, torch.Tensor) else value
                 for name, value in found.items()
             }
 
+    def put_back(self) -> None:
+        """The random generators as they were before the first run."""
+        self._seeds.restore()
+
     def check_room(self) -> None:
-        """NotCompared if copies in float64, and in their own precision, would not fit twice."""
+        """NotCompared if copies, and those in float64, would not fit three times."""
         originals = Originals(self._torch, self._frames)
         originals.of_callable(self._taken.call)
         originals.of((self._taken.args, self._taken.kwargs))
         tensors = list(originals.tensors())
-        needed = 2 * sum(each.numel() * (8 + each.element_size()) for each in tensors)
+        needed = 3 * sum(each.numel() * (8 + each.element_size()) for each in tensors)
         free = free_bytes(self._torch, tensors)
         if needed > free:
             gib = 1 << 30
@@ -106,6 +137,44 @@ class Replay:
             for each, training in zip(module.modules(), self._taken.training, strict=False):
                 each.training = training
         return call, args, kwargs
+
+    def _gradients(self, result: Any, named: Sequence[Named], *, eager: bool) -> dict[str, Any]:
+        """Those that the call left in ``.grad``, else those of what it returned, by name."""
+        from torch.utils._pytree import tree_leaves
+
+        torch = self._torch
+        wanted = [(k, n, t) for k, n, t in named if t.requires_grad and t.is_leaf]
+        words = {
+            id(t): f"{GRADIENT}{f'weight {n}' if k == 'parameter' else n}" for k, n, t in wanted
+        }
+        left = {words[id(t)]: t.grad for *_, t in wanted if t.grad is not None}
+        if left:
+            return left
+        made = [
+            leaf
+            for leaf in tree_leaves(result)
+            if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn is not None
+        ]
+        if not made or not wanted:
+            return {}
+        if [each.shape for each in made] != [each.shape for each in self._weights]:
+            generator = torch.Generator().manual_seed(0)
+            weights = [torch.randn(m.shape, generator=generator, dtype=torch.float64) for m in made]
+            weights = [weight.to(each) for weight, each in zip(weights, made, strict=True)]
+            if eager and not self._weights:
+                self._weights = weights  # rounded as eager's outputs are, in every run
+        else:
+            weights = [weight.to(each) for weight, each in zip(self._weights, made, strict=True)]
+        tensors = [tensor for *_, tensor in wanted]
+        try:
+            found = torch.autograd.grad(made, tensors, weights, allow_unused=True)
+        except RuntimeError as error:
+            if not eager or left:
+                raise
+            self.ungraded = str(error).partition("\n")[0][:300]
+            return {}
+        pairs = zip(tensors, found, strict=True)
+        return {words[id(tensor)]: each for tensor, each in pairs if each is not None}
 
 
 # -- what a call gives and what it writes into, as named tensors and simple values -----------------
@@ -141,33 +210,17 @@ def outputs(
             yield from outputs(inner, torch, name + key, depth + 1)
 
 
-def gradients(result: Any, call: Any, args: Any, kwargs: Any, torch: Any) -> dict[str, Any]:
-    """Of what a call returned, with respect to parameters and arguments, by name."""
-    from torch.utils._pytree import tree_leaves
-
-    made = [
-        leaf
-        for leaf in tree_leaves(result)
-        if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn is not None
-    ]
-    if not made:
-        return {}
-    module = getattr(call, "__self__", call)
-    named = list(module.named_parameters()) if isinstance(module, torch.nn.Module) else []
+def named_tensors(copies: Copies, args: Any, kwargs: Any, torch: Any) -> Iterator[Named]:
+    """(kind, name, tensor) of arguments and of all that the callable computes with, each once."""
+    seen: set[int] = set()
     for key, value in (*enumerate(args), *kwargs.items()):
-        named += [
-            (name, tensor)
-            for name, tensor in _tensors(value, torch, f"argument {key}")
-            if tensor.requires_grad and tensor.is_leaf
-        ]
-    for _, tensor in named:
-        tensor.grad = None
-    generator = torch.Generator().manual_seed(0)
-    weights = [
-        torch.randn(each.shape, generator=generator, dtype=torch.float64).to(each) for each in made
-    ]
-    torch.autograd.backward(made, weights)
-    return {f"{GRADIENT}{n}": t.grad.clone() for n, t in named if t.grad is not None}
+        for name, tensor in _tensors(value, torch, f"argument {key}"):
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield "input", name, tensor
+    for kind, name, tensor in copies.held():
+        if id(tensor) not in seen:
+            yield kind, f"buffer {name}" if kind == "buffer" else name, tensor
 
 
 def _tensors(value: Any, torch: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -179,18 +232,124 @@ def _tensors(value: Any, torch: Any, name: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Mapping):
         for key, inner in list(value.items())[:MOST_OUTPUTS]:
             yield from _tensors(inner, torch, f"{name}[{key!r}]"[:80])
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _tensors(getattr(value, field.name, None), torch, f"{name}.{field.name}")
 
 
-def written(call: Any, args: Any, kwargs: Any, torch: Any) -> Iterator[tuple[str, Any]]:
-    """What a call may write into, apart from its result: arguments, and buffers of its module."""
-    for key, value in (*enumerate(args), *kwargs.items()):
-        for name, tensor in outputs(value, torch, f"argument {key}"):
-            if isinstance(tensor, torch.Tensor):
-                yield f"{name} (written)", tensor
-    module = getattr(call, "__self__", call)
-    if isinstance(module, torch.nn.Module):
-        for name, buffer in module.named_buffers():
-            yield f"buffer {name} (written)", buffer
+def layouts(found: Mapping[str, Any], named: Sequence[Named], torch: Any) -> dict[str, str]:
+    """Strides of each output, and what it shares its memory with, in words by name.
+
+    The stride of a dimension with one element is nothing that a program can see.
+    """
+    owners: dict[int, str] = {}
+    for _, name, tensor in named:
+        owners.setdefault(_storage(tensor, torch), name)
+    words = {}
+    for name, value in found.items():
+        if not name.startswith("output") or not isinstance(value, torch.Tensor):
+            continue
+        storage = _storage(value, torch)
+        if storage:
+            pairs = zip(value.shape, value.stride(), strict=True)
+            strides = tuple(step if size > 1 else 1 for size, step in pairs)
+            owner = owners.setdefault(storage, name)
+            shared = "its own memory" if owner == name else f"memory of {owner}"
+            words[f"{LAYOUT}{name}"] = f"strides {strides}, {shared}"
+    return words
+
+
+def _storage(tensor: Any, torch: Any) -> int:
+    """Where it lies; 0 of what has no memory of its own that could be looked at."""
+    plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+    return int(tensor.untyped_storage().data_ptr()) if plain and tensor.numel() else 0
+
+
+def nudge_all(tensors: Iterable[Any], seed: int, torch: Any) -> None:
+    """Each floating value about a rounding up or down; whole numbers (masks) as they are."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for tensor in tensors:
+            if tensor.is_floating_point() and tensor.layout is torch.strided:
+                data, low = tensor.data, tensor.element_size() < 4
+                part = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+                step = part.to(data.device) * torch.finfo(data.dtype).eps * (1 if low else 4)
+                moved = (data.double() * (1 + step)).to(data.dtype)
+                tensor.data = torch.where(data == data.round(), data, moved)
+
+
+class Sorted:
+    """Watches operators that give indices of values: ``values`` has, of each output that is one
+    of these indices, what they are indices into, and the dimension (None: of all of it).
+    """
+
+    def __init__(self, torch: Any) -> None:
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        seen: list[tuple[Any, Any, int | None]] = []
+
+        class Watch(TorchDispatchMode):  # type: ignore[misc]
+            def __torch_dispatch__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                result = func(*args, **(kwargs or {}))
+                name = str(func).split(".")[1]
+                if name in _SORTING:
+                    schema = [argument.name for argument in func._schema.arguments]
+                    given = dict(zip(schema, args, strict=False)) | (kwargs or {})
+                    default = None if name in ("argmax", "argmin") else -1
+                    indices = result[1] if isinstance(result, (tuple, list)) else result
+                    if isinstance(indices, torch.Tensor) and not indices.is_floating_point():
+                        seen.append((indices, args[0], given.get("dim", default)))
+                return result
+
+        self._torch, self._seen, self._mode = torch, seen, Watch()
+        self.values: dict[str, tuple[Any, int | None]] = {}
+
+    def __enter__(self) -> Sorted:
+        self._mode.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._mode.__exit__(*error)
+
+    def keep(self, found: Mapping[str, Any]) -> None:
+        """Which outputs are such indices."""
+        for name, value in found.items():
+            for indices, of, dim in self._seen if isinstance(value, self._torch.Tensor) else ():
+                same = indices.data_ptr() == value.data_ptr() and indices.numel() == value.numel()
+                if same and value.numel():
+                    self.values[name] = (of.detach(), dim)
+        self._seen.clear()
+
+    def tied(self, name: str, eager: Any, other: Any, tolerance: Callable[[Any], float]) -> bool:
+        """Whether the values at these indices are equal, but for roundings."""
+        of, dim = self.values.get(name, (None, None))
+        if of is None or of.dtype is self._torch.bool:
+            return False
+        if dim is None or of.dim() == 0:
+            of, dim, eager, other = of.flatten(), 0, eager.flatten(), other.flatten()
+        elif eager.dim() < of.dim():
+            eager, other = eager.unsqueeze(dim), other.unsqueeze(dim)
+        if int(other.min()) < 0 or int(other.max()) >= of.shape[dim]:
+            return False
+        a, b = (self._torch.gather(of, dim, each.long()).double() for each in (eager, other))
+        limit = tolerance(of)
+        return bool(self._torch.isclose(a, b, limit, limit * rms_of(of), equal_nan=True).all())
+
+
+_SORTING = (
+    "argmax", "argmin", "argsort", "kthvalue", "max", "median", "min", "mode", "sort", "topk",
+)  # fmt: skip
+
+
+def rms_of(tensor: Any) -> float:
+    """Root mean square of its finite values; 0 of what has none, or is no floating tensor."""
+    if not tensor.is_floating_point() or tensor.is_sparse or not tensor.numel():
+        return 0.0
+    values = tensor.detach().double()
+    values = values[values.isfinite()]
+    return float(values.square().mean().sqrt()) if values.numel() else 0.0
 
 
 # -- the state of random generators ----------------------------------------------------------------
@@ -202,7 +361,7 @@ class Seeds:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self._numpy = sys.modules.get("numpy.random")
-        self._states = self._now()
+        self._states = self.now()
 
     def restore(self) -> None:
         """Back to it."""
@@ -216,11 +375,12 @@ class Seeds:
 
     def moved(self) -> bool:
         """Whether torch has drawn a random number since."""
-        host, devices, *_ = self._now()
+        host, devices, *_ = self.now()
         pairs = zip((host, *devices), (self._states[0], *self._states[1]), strict=True)
         return any(not self._torch.equal(now, then) for now, then in pairs)
 
-    def _now(self) -> tuple[Any, list[Any], Any, Any]:
+    def now(self) -> tuple[Any, list[Any], Any, Any]:
+        """The state as it is: torch's of the host and of devices, Python's, numpy's."""
         cuda = self._torch.cuda
         devices = cuda.get_rng_state_all() if cuda.is_initialized() else []
         numpy = self._numpy.get_state() if self._numpy is not None else None

@@ -96,3 +96,26 @@ def test_simple_values():
     assert agreement(torch, None, None, None)["same"] is True
     assert agreement(torch, NAN, NAN, None)["same"] is True
     assert agreement(torch, 1, 1.0, None) == {"same": False, "why": "float 1.0, in eager int 1"}
+
+
+def test_tolerances_are_of_the_values_own_size():
+    exact = torch.linspace(1, 2, 2000, dtype=torch.float64) * 1e-5
+    eager, half_wrong = exact.float(), (exact * 1.5).float()
+    assert beside(eager, half_wrong, exact)["same"] is True, "torch's own: below 1e-4 all is close"
+    assert beside(eager, half_wrong, exact, least=0.0)["same"] is False
+    assert beside(eager, half_wrong, exact, least=1.0)["same"] is True, "the roundings of 1"
+    assert beside(eager, (exact * (1 + 1e-6)).float(), exact, least=0.0)["same"] is True
+
+
+def test_whole_numbers_are_equal_but_for_those_that_a_rounding_moves():
+    eager = torch.arange(1000)
+    other = eager.clone()
+    other[:6] += 1
+    assert beside(eager, other, flips=0)["same"] is False
+    assert beside(eager, other, flips=2)["same"] is True
+    assert beside([5], [6], flips=0)["same"] is False
+
+
+def test_a_number_read_from_a_tensor_may_be_rounded():
+    assert agreement(torch, 0.1234567, 0.1234568, None)["same"] is True
+    assert agreement(torch, 0.12, 0.13, None, least=0.0)["same"] is False

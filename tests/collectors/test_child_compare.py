@@ -165,7 +165,8 @@ def test_outputs_are_taken_apart_and_named(hostile):
 
 
 def test_what_a_call_writes_into_its_arguments_is_an_output(hostile):
-    assert {"output", "argument 0 (written)"} == set(checks(hostile, "writes"))
+    found = set(checks(hostile, "writes"))
+    assert found == {"output", "layout of output", "argument 0 (written)", "total (written)"}
 
 
 def test_a_call_that_knows_no_float64_has_no_reference(hostile):
@@ -223,9 +224,12 @@ def test_the_first_wrong_stage_is_found(wrong):
     ladder = [event for event in run.of("output_check") if event["run"] == "ladder"]
     assert [(event["backend"], event["same"]) for event in ladder] == [
         ("eager", True),
+        ("eager", True),
         ("aot_eager", False),
+        ("aot_eager", True),
     ]
-    assert ladder[1]["max_abs_diff"] == 1.0
+    assert [event["what"] for event in ladder] == ["output", "layout"] * 2
+    assert ladder[2]["max_abs_diff"] == 1.0
 
 
 def test_nothing_of_it_is_logged_or_counted(wrong):
@@ -261,3 +265,174 @@ def test_a_script_that_fails_is_not_run_again(tmp_path):
 def test_random_numbers_are_eagers_own_in_every_run(writing_and_drawing):
     assert trials(writing_and_drawing)["Dropout"]["draws_random"] is True
     assert checks(writing_and_drawing, "Dropout")["output"]["same"] is True
+
+
+STATE = """
+    import atexit, hashlib, random
+
+    def digest():
+        state = [*net.state_dict().values(), *(p.grad for p in net.parameters()), scale]
+        state += [v for s in optimizer.state.values() for v in s.values()]
+        data = b"".join(t.detach().numpy().tobytes() for t in state)
+        rng = torch.get_rng_state().numpy().tobytes() + repr(random.getstate()).encode()
+        modes = [m.training for m in net.modules()]
+        found = hashlib.sha256(data).hexdigest(), hashlib.sha256(rng).hexdigest(), modes
+        return found, len(seen), len(calls), [id(p.grad) for p in net.parameters()], scale.grad
+
+    @atexit.register  # before torch is imported: it runs after the comparison
+    def look_again():
+        print("same", digest() == before, torch.is_grad_enabled(), torch.get_default_dtype())
+        kept.backward()
+        print("graph", net[0].weight.grad is not None)
+
+    import torch
+    from torch import nn
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * (2 if torch.compiler.is_compiling() else 1)
+
+    class Last(nn.Module):
+        def forward(self, x):
+            return Wrong.apply(x)
+
+    seen, calls = [], []
+    scale = torch.ones(4, requires_grad=True)
+    net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.1), Last())
+    net.register_forward_hook(lambda module, args, out: seen.append(1))
+    optimizer = torch.optim.Adam(net.parameters())
+    compiled = torch.compile(net, backend="aot_eager")
+
+    def outside(x):
+        calls.append(1)
+        scale.data.mul_(1.0)
+        return x * scale
+
+    other = torch.compile(outside, backend="aot_eager")
+    for _ in range(12):
+        optimizer.zero_grad()
+        compiled(torch.randn(8, 4)).square().mean().backward()
+        other(torch.randn(3, 4))
+        optimizer.step()
+    net[2].eval()
+    kept = net(torch.randn(8, 4)).sum()
+    before = digest()
+"""
+
+
+@pytest.fixture(scope="module")
+def stateful(tmp_path_factory):
+    script = write_script(tmp_path_factory.mktemp("stateful"), STATE)
+    return run_child(script, compare_outputs=True, run_to_end=True)
+
+
+def test_nothing_of_the_scripts_state_is_changed(stateful):
+    assert stateful.returncode == 0, stateful.err
+    last = stateful.out.splitlines()[-2:]
+    assert last == ["same True True torch.float32", "graph True"]
+    assert all(trial["compared"] for trial in trials(stateful).values())
+
+
+def test_only_gradients_are_wrong_where_only_backward_is(stateful):
+    """Although the script itself ends in eager: its hook recompiles until the limit."""
+    found = checks(stateful, "Sequential")
+    assert found["output"]["same"] is True
+    weight = found["gradient of weight 1.weight"]
+    assert (weight["same"], weight["what"]) == (False, "gradient")
+    ladder = [event for event in stateful.of("output_check") if event["run"] == "ladder"]
+    assert {event["what"] for event in ladder if not event["same"]} == {"gradient"}
+
+
+def test_what_a_function_finds_outside_has_gradients(stateful):
+    found = checks(stateful, "outside")
+    assert found["gradient of scale"]["same"] is True
+
+
+TIES = """
+    import torch
+
+    def last_of_equals(gm, _inputs):
+        def sort(x, dim=-1, descending=False):
+            values, indices = x.flip(dim).sort(dim=dim, descending=descending)
+            return values, x.shape[dim] - 1 - indices
+
+        def argmax(x, dim):
+            return x.shape[dim] - 1 - x.flip(dim).argmax(dim)
+
+        for node in gm.graph.nodes:
+            if node.op == "call_method":
+                known = {"sort": sort, "argmax": argmax}
+                node.op, node.target = "call_function", known[node.target]
+        gm.recompile()
+        return gm
+
+    def wrong(gm, _inputs):
+        def argmax(x, dim):
+            return x.argmin(dim)
+
+        for node in gm.graph.nodes:
+            if node.op == "call_method":
+                node.op, node.target = "call_function", argmax
+        gm.recompile()
+        return gm
+
+    def tied(x):
+        return x.argmax(-1), x.sort(dim=-1, descending=True)
+
+    def worst(x):
+        return x.argmax(-1)
+
+    every = [torch.compile(tied, backend=last_of_equals), torch.compile(worst, backend=wrong)]
+    for _ in range(12):
+        for each in every:
+            each((torch.rand(6, 10) * 3).floor())
+"""
+
+
+def test_another_order_of_equal_values_is_no_difference(tmp_path):
+    run = run_child(write_script(tmp_path, TIES), compare_outputs=True)
+    tied = checks(run, "tied")
+    for name in ("output[0]", "output[1][1]"):
+        assert tied[name]["differing"] > 0
+        assert (tied[name]["same"], "ties" in tied[name]["why"]) == (True, True)
+    assert checks(run, "worst")["output"]["same"] is False
+    ladder = [event for event in run.of("output_check") if event["run"] == "ladder"]
+    assert ladder[-2]["backend"] == "wrong"
+
+
+def test_helpers_of_another_module_compute_with_copies(tmp_path):
+    helpers = """
+        import torch
+        other = torch.nn.Linear(4, 4)
+        total = torch.zeros(4)
+
+        def helper(x):
+            total.add_(1)
+            return other(x) * 2 + total
+    """
+    write_script(tmp_path, helpers, "helpers.py")
+    text = """
+        import atexit
+        atexit.register(lambda: print("total", float(helpers.total[0]), helpers.other.weight.grad))
+        import torch
+        import helpers
+        model = torch.nn.Linear(4, 4)
+
+        def closes_over(x):
+            return helpers_of(model(x)).sum()
+
+        helpers_of = helpers.helper
+        compiled = torch.compile(closes_over, backend="aot_eager")
+        for _ in range(12):
+            compiled(torch.randn(3, 4))
+    """
+    run = run_child(write_script(tmp_path, text), compare_outputs=True, run_to_end=True)
+    assert run.out.splitlines() == ["total 12.0 None"], run.err
+    found = checks(run, "closes_over")
+    assert {"gradient of weight other.weight", "total (written)"} <= set(found)
+    assert all(row["same"] for row in found.values())

@@ -139,7 +139,7 @@ def test_outputs_and_gradients_are_compared(run):
         if check["run"] == "trial":
             named[check["trial"]][check["output"]] = check["same"]
     usual = {check["output"]: check["same"] for check in checks if check["run"] == "compiled"}
-    outputs = {"output", "gradient of linear.weight", "gradient of linear.bias"}
+    outputs = {"output", "gradient of weight linear.weight", "gradient of weight linear.bias"}
     assert usual == named["dynamic=True"] == named["whole"] == dict.fromkeys(outputs, True)
     assert named["threefold"] == dict.fromkeys(outputs, False)
 

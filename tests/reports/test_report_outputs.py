@@ -3,8 +3,9 @@
 import sample
 from msgspec import structs
 
-from traceview.diagnosis.model import ComparedOutputs, OutputCheck
+from traceview.diagnosis.model import ComparedOutputs, OutputCheck, OutputDifference
 from traceview.reports import html, terminal
+from traceview.reports.phrases import accuracy_answer
 
 ROUNDED = OutputCheck(
     "compiled", "inductor", "output.logits", "bfloat16", 4096, 0.43, 0.05, 0.021, 0.047, 0.9987,
@@ -65,3 +66,46 @@ def test_without_the_option_nothing_is_said_of_outputs():
     assert 'id="outputs"' not in page
     assert '"#outputs"' not in page
     assert "outputs of compiled callables" not in terminal.render(sample.helped(), 100, color=False)
+
+
+BACKWARD = OutputDifference(
+    "gradient", "gradient of weight head.bias", "aot_eager", "backward", 0.31, 2e-7, 1.0, 0, None
+)
+MASK = OutputDifference("output", "output", None, "forward", None, None, None, 3, None)
+
+
+def answered(verdict, *found, left_out=()):
+    return accuracy_answer(found, {"verdict": verdict, "not_compared": list(left_out)})
+
+
+def test_the_answer_of_accuracy_names_what_is_wrong_and_where():
+    wrong = structs.replace(FOUND[1], differences=(BACKWARD,), file="/u/train.py", line=7)
+    text = answered("differ", FOUND[0], wrong)
+    first, _, head, *_ = text.splitlines()
+    assert first == "Compiled results differ from eager's in 1 of 2 callables."
+    assert head == "Head (train.py:7): wrong"
+    assert "gradient of weight `head.bias`: relative error 0.31, eager's 2e-07" in text
+    assert 'In the backward, first with backend="aot_eager": AOTAutograd' in text
+    whole = answered("differ", structs.replace(FOUND[1], differences=(MASK,)))
+    assert "output: 3 elements differ\n" in whole
+    assert "no stage of the compiler alone shows it" in whole
+
+
+def test_the_answer_of_accuracy_says_what_was_compared():
+    checks = [structs.replace(ROUNDED, what=what) for what in ("output", "gradient", "gradient")]
+    one = structs.replace(FOUND[0], checks=tuple(checks), random_state_same=False)
+    text = answered("agree", one)
+    assert text.startswith("Compiled results agree with eager's in 1 callable.")
+    assert "Net: 1 output, 2 gradients compared" in text
+    assert "random generators in different states" in text
+    reason = {"callable": "Loop", "name": None, "reason": "it can't be copied"}
+    text = answered("not_compared", FOUND[2], left_out=[reason])
+    assert text == "Nothing was compared.\n\nNot compared: Loop: it can't be copied"
+
+
+def test_layouts_that_are_the_same_are_no_rows():
+    layout = structs.replace(ROUNDED, output="layout of output", what="layout")
+    page = html.render(
+        structs.replace(COMPARED, outputs=(structs.replace(FOUND[0], checks=(ROUNDED, layout)),))
+    )
+    assert "layout of output" not in page

@@ -139,10 +139,35 @@ def test_what_no_rounding_explains_is_wrong(tables, row):
 
 
 def test_what_a_rounding_may_explain_is_not_called_wrong(tables):
-    row = {"rmse": 0.01, "rms_diff": 0.01}
+    row = {"rmse": 0.01, "rms_diff": 0.01, "eager_rmse": 0.002}
     rows = (off("compiled", **row), off("ladder", **row))
     assert found_in(tables(*rows)) == []
     assert list(acc_backend_bug.check(tables(*rows), wrong_share=0.001))
+
+
+def test_ten_times_eagers_error_is_no_rounding(tables):
+    row = {"rmse": 0.01, "rms_diff": 0.01, "eager_rmse": 1e-7}
+    rows = (off("compiled", **row), off("ladder", **row))
+    assert found_in(tables(*rows)) == [("acc-backend-bug", "error")]
+
+
+def test_a_wrong_gradient_of_a_right_output_is_named(tables):
+    gradient = {"output": "gradient of weight layers.0.weight", "what": "gradient"}
+    rows = [check(run, what="output") for run in ("compiled", "ladder")]
+    found = tables(*rows, off("compiled", **gradient), off("ladder", **gradient))
+    (finding,) = acc_backend_bug.check(found)
+    assert "gives a wrong gradient of weight `layers.0.weight`, first with" in finding.title
+    (difference,) = found["output_differences"].to_dicts()
+    assert (difference["direction"], difference["stage"]) == ("backward", "inductor")
+    assert difference["relative_error"] == pytest.approx(0.8)
+
+
+def test_a_wrong_output_makes_its_gradient_forward(tables):
+    wrong = [off(run, what="output") for run in ("compiled", "ladder")]
+    gradient = {"output": "gradient of argument 0", "what": "gradient"}
+    found = tables(*wrong, *(off(run, **gradient) for run in ("compiled", "ladder")))
+    assert set(found["output_differences"]["direction"]) == {"forward"}
+    assert found["output_verdicts"]["direction"].to_list() == ["forward"]
 
 
 def test_where_eager_does_not_repeat_itself_nothing_is_claimed(tables):

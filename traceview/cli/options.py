@@ -38,9 +38,11 @@ def _compile_options(
     return found
 
 
-_COLLECTING = (
-    click.option("--python", metavar="PATH", help="Python interpreter that runs the script."),
-    click.option(
+_COLLECTING = {
+    "python": click.option(
+        "--python", metavar="PATH", help="Python interpreter that runs the script."
+    ),
+    "nproc": click.option(
         "--nproc-per-node",
         "nproc",
         type=click.IntRange(1),
@@ -48,62 +50,64 @@ _COLLECTING = (
         metavar="N",
         help="Run N ranks with torchrun.",
     ),
-    click.option("--steps", type=click.IntRange(1), metavar="N", help="Timed steps per block."),
-    click.option(
+    "steps": click.option(
+        "--steps", type=click.IntRange(1), metavar="N", help="Timed steps per block."
+    ),
+    "blocks": click.option(
         "--blocks",
         type=click.IntRange(1),
         metavar="N",
         help="Pairs of full blocks (default: until the speedup is known to 3 %, or 20 s).",
     ),
-    click.option("--run-to-end", is_flag=True, help="Let the script run to its end."),
-    click.option(
+    "run_to_end": click.option("--run-to-end", is_flag=True, help="Let the script run to its end."),
+    "after_steps": click.option(
         "--after-steps",
         type=click.IntRange(0),
         default=0,
         metavar="N",
         help="Begin to measure after N steps; then let the script run to its end.",
     ),
-    click.option(
+    "for_steps": click.option(
         "--for-steps",
         type=click.IntRange(1),
         metavar="M",
         help="Measure for M steps at most; then let the script run to its end.",
     ),
-    click.option(
+    "compile_target": click.option(
         "--compile",
         "compile_target",
         metavar="TARGET",
         help="Compile TARGET in a script that doesn't: `__main__:model`, `mymodel.Net`,"
         " `train.step`, or `auto`, the module whose calls take most time.",
     ),
-    click.option(
+    "compile_options": click.option(
         "--compile-options",
         callback=_compile_options,
         metavar="OPTIONS",
         help="Arguments of torch.compile for it: `mode=reduce-overhead,dynamic=True`.",
     ),
-    click.option(
+    "timeout_s": click.option(
         "--timeout",
         "timeout_s",
         type=click.FloatRange(0, min_open=True),
         metavar="S",
         help="Stop after S seconds.",
     ),
-    click.option(
+    "no_baseline": click.option(
         "--no-baseline", is_flag=True, help="Don't run eager: measure the compiled script only."
     ),
-    click.option(
+    "warm": click.option(
         "--warm", is_flag=True, help="Run again with a warm cache, to measure a warm start."
     ),
-    click.option(
+    "compare_outputs": click.option(
         "--compare-outputs",
         is_flag=True,
-        help="At the end, repeat one call on copies, eager and compiled, and compare the outputs.",
+        help="At the end, repeat one call on copies, and compare compiled results and gradients.",
     ),
-    click.option(
+    "keep_cache": click.option(
         "--keep-cache", is_flag=True, help="Keep the run's private compile cache in its folder."
     ),
-    click.option(
+    "out": click.option(
         "-o",
         "--output",
         "out",
@@ -111,8 +115,12 @@ _COLLECTING = (
         metavar="DIR",
         help="Run folder (default: traceview-NAME, or the next free name).",
     ),
-    click.option("--force", is_flag=True, help="Replace an existing run folder."),
-)
+    "force": click.option("--force", is_flag=True, help="Replace an existing run folder."),
+}
+#: Those that matter where nothing is timed.
+_COMPARING = (
+    "python", "compile_target", "compile_options", "timeout_s", "keep_cache", "out", "force",
+)  # fmt: skip
 
 _REPORTING = (
     click.option(
@@ -180,7 +188,12 @@ class TargetCommand(click.Command):
 
 def collecting(function: F) -> F:
     """Options of every command that runs a script."""
-    return _decorated(function, _COLLECTING)
+    return _decorated(function, tuple(_COLLECTING.values()))
+
+
+def comparing(function: F) -> F:
+    """Options of a command that runs a script and times nothing."""
+    return _decorated(function, tuple(_COLLECTING[name] for name in _COMPARING))
 
 
 def reporting(function: F) -> F:

@@ -1,4 +1,4 @@
-"""Commands that run a script: ``traceview diagnose``, ``collect`` and ``demo``."""
+"""Commands that run a script: ``traceview diagnose``, ``collect``, ``accuracy``, ``demo``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceview.cli.options import PASS_ON, TargetCommand, collecting, reporting, targeting
+from traceview.cli.options import (
+    PASS_ON,
+    TargetCommand,
+    collecting,
+    comparing,
+    reporting,
+    targeting,
+)
 
 if TYPE_CHECKING:
     from traceview.collectors import CollectOptions
@@ -40,10 +47,54 @@ def collect_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
     """
     run = _collect(to_stderr=False, **options)
     click.echo(f"run folder: {run.folder}")
-    ending = run.manifest.passes[0].ending
-    ended_well = ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
     code = INTERRUPTED if interrupted(run) else 3
-    click.get_current_context().exit(0 if ended_well else code)
+    click.get_current_context().exit(0 if _ended_well(run) else code)
+
+
+@click.command("accuracy", cls=TargetCommand, context_settings=PASS_ON)
+@comparing
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the answer as JSON; a script's own stdout goes to stderr.",
+)
+@targeting
+def accuracy_command(as_json: bool, **options: Any) -> None:  # noqa: ANN401 (click's options)
+    """Run SCRIPT and check whether compiled results and gradients are eager's.
+
+    The script stops when compiling has come to rest; one call of each compiled callable is then
+    run again on copies, and its outputs, gradients, in-place writes and buffers are compared with
+    eager's. Exit codes: 0 (they agree), 1 (they differ), 2 (usage error), 3 (the script failed),
+    4 (nothing to compare), 130 (interrupted).
+    """
+    from traceview.cli.console import Console
+    from traceview.cli.pipeline import tables_of
+    from traceview.contracts import text_of
+    from traceview.diagnosis.step import accuracy
+    from traceview.reports.phrases import accuracy_answer
+
+    run = _collect(
+        to_stderr=as_json,
+        no_baseline=True,
+        steps=1,
+        blocks=1,
+        profile=False,
+        compare_outputs=True,
+        tlparse=False,
+        **options,
+    )
+    Console().say("reading the logs")
+    outputs, answer = accuracy(tables_of(run, refresh=True))
+    click.echo(text_of(answer) if as_json else accuracy_answer(outputs, answer))
+    click.echo(f"run folder: {run.folder}", err=as_json)
+    code = {"agree": 0, "differ": 1, "not_compared": 4}[answer["verdict"]]
+    if interrupted(run):
+        code = INTERRUPTED
+    elif not _ended_well(run):
+        click.echo("traceview: The script failed; its error is above.", err=True)
+        code = 3
+    click.get_current_context().exit(code)
 
 
 @click.command("demo", context_settings=PASS_ON)
@@ -85,6 +136,11 @@ def _diagnose(
     Console().say("reading the logs")
     code = explain(run, wanted, choice, refresh=True)
     return code or (INTERRUPTED if interrupted(run) else 0)
+
+
+def _ended_well(run: Run) -> bool:
+    ending = run.manifest.passes[0].ending
+    return ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
 
 
 def interrupted(run: Run) -> bool:

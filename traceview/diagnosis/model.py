@@ -262,12 +262,28 @@ class OutputCheck(msgspec.Struct, frozen=True):
     limit: float | None
     same: bool | None
     why: str | None
+    what: str | None = None
+
+
+class OutputDifference(msgspec.Struct, frozen=True):
+    """One result that no rounding explains; fields as in table ``output_differences``."""
+
+    what: str | None
+    output: str
+    stage: str | None
+    direction: str
+    relative_error: float | None
+    eager_error: float | None
+    max_abs_diff: float | None
+    differing: int | None
+    why: str | None
 
 
 class ComparedOutputs(msgspec.Struct, frozen=True):
     """One compiled callable: whether its outputs agree with eager's (``outcome``), and all checks.
 
-    ``why`` they were not compared; ``reference_why`` there is no run in float64.
+    ``why`` they were not compared; ``reference_why`` there is no run in float64; ``file`` and
+    ``line`` of its torch.compile call.
     """
 
     region_id: int
@@ -278,6 +294,12 @@ class ComparedOutputs(msgspec.Struct, frozen=True):
     reference_why: str | None
     draws_random: bool
     checks: tuple[OutputCheck, ...] = ()
+    gradients: bool | None = None
+    gradients_why: str | None = None
+    random_state_same: bool | None = None
+    file: str | None = None
+    line: int | None = None
+    differences: tuple[OutputDifference, ...] = ()
 
 
 class ReadingRow(msgspec.Struct, frozen=True):

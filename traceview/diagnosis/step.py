@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from typing import Any
 
 import polars as pl
 from msgspec.structs import replace
@@ -20,14 +21,17 @@ from traceview.diagnosis.model import (
     Graph,
     KernelGroup,
     OutputCheck,
+    OutputDifference,
     Region,
     StanceCounts,
 )
-from traceview.tables import Tables
+from traceview.tables import Tables, grouped
 from traceview.words.numbers import plural
 
 #: A script that calls torch.compile in a loop makes a region each time.
 MOST_REGIONS = 200
+#: What the collector notes where nothing was compared (collectors/child/session.py).
+COMPARING = "comparison of outputs"
 #: Which source of a memory peak is the best: the allocator's own count, then the process's size.
 PEAK_SOURCES = ("allocator", "profiler", "process")
 #: Arguments of torch.compile with torch's defaults; only what differs is shown.
@@ -136,23 +140,81 @@ def regions(tables: Tables, focus: Focus) -> tuple[Region, ...]:
 
 def compared_outputs(tables: Tables, focus: Focus) -> tuple[ComparedOutputs, ...]:
     """What ``--compare-outputs`` found, for each compiled callable that was called."""
-    names = {row["region_id"]: row["name"] for row in focus.rows(tables["regions"])}
+    regions = {row["region_id"]: row for row in focus.rows(tables["regions"])}
     outcomes = {row["region_id"]: row["outcome"] for row in focus.rows(tables["output_verdicts"])}
-    checks = focus.rows(tables["output_checks"])
-    return tuple(
-        struct_of(
-            ComparedOutputs,
-            trial,
-            name=names.get(trial["region_id"]) or "",
-            outcome=outcomes[trial["region_id"]],
-            checks=tuple(
-                struct_of(OutputCheck, row)
-                for row in checks
-                if row["region_id"] == trial["region_id"]
-            ),
+    checks = grouped(focus.rows(tables["output_checks"]), "region_id")
+    differences = grouped(focus.rows(tables["output_differences"]), "region_id")
+    found = []
+    for trial in focus.rows(tables["output_trials"]):
+        key = trial["region_id"]
+        region = regions.get(key, {})
+        found.append(
+            struct_of(
+                ComparedOutputs,
+                trial,
+                name=region.get("name") or "",
+                outcome=outcomes[key],
+                file=region.get("call_file"),
+                line=region.get("call_line"),
+                checks=tuple(struct_of(OutputCheck, row) for row in checks.get(key, ())),
+                differences=tuple(
+                    struct_of(OutputDifference, row) for row in differences.get(key, ())
+                ),
+            )
         )
-        for trial in focus.rows(tables["output_trials"])
-    )
+    return tuple(found)
+
+
+def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any]]:
+    """What was compared, and the answer of ``traceview accuracy --json`` (docs/accuracy.md)."""
+    outputs = compared_outputs(tables, Focus.of(tables))
+    differences = [
+        {
+            "what": one.what,
+            "name": one.output,
+            "callable": each.name,
+            "stage": one.stage,
+            "direction": one.direction,
+            "operator": None,
+            "location": {"file": each.file, "line": each.line},
+            "relative_error": one.relative_error,
+            "eager_error": one.eager_error,
+            "reason": one.why,
+            "script": None,
+        }
+        for each in outputs
+        for one in each.differences
+    ]
+    left_out = [
+        {"callable": each.name, "name": name, "reason": reason}
+        for each in outputs
+        for name, reason in not_compared(each)
+    ]
+    if not outputs:
+        noted = tables["notes"].filter(pl.col("what") == COMPARING)["why"].to_list()
+        killed = not tables["runs"]["exit_signal"].drop_nulls().is_empty()
+        early = "the script was ended by a signal before anything could be compared"
+        reason = noted[0] if noted else early if killed else "no compiled callable was called"
+        left_out = [{"callable": None, "name": None, "reason": reason}]
+    compared = any(each.outcome != "not_compared" for each in outputs)
+    verdict = "differ" if differences else "agree" if compared else "not_compared"
+    answer = {"format": 1, "verdict": verdict, "differences": differences, "not_compared": left_out}
+    return outputs, answer
+
+
+def not_compared(one: ComparedOutputs) -> list[tuple[str | None, str]]:
+    """(result, reason) of what can't be compared; without a result it is the whole callable."""
+    if one.outcome == "not_compared":
+        return [(None, one.why or "not recorded")]
+    found: list[tuple[str | None, str]] = []
+    if one.gradients_why:
+        found.append(("gradients", one.gradients_why))
+    judged = [check for check in one.checks if check.run in ("compiled", "ladder")]
+    ties = dict.fromkeys(check.output for check in judged if check.same and check.why)
+    found += [(name, "ties: equal values in another order") for name in ties]
+    unsteady = [c.output for c in one.checks if c.run == "eager_again" and c.same is False]
+    found += [(name, "eager differs from itself when it is run twice") for name in unsteady]
+    return found
 
 
 def kernel_groups(tables: Tables, focus: Focus) -> tuple[KernelGroup, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from traceview.derive.facts.outputs import relative_error
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -76,15 +77,6 @@ def compared(tables: Tables) -> list[Compared]:
     ]
 
 
-def relative_error(row: Row) -> float:
-    """Root mean square error as part of the values' own; 0 where there are no numbers.
-
-    It is against float64, else the difference from eager.
-    """
-    error = row["rmse"] if row["rmse"] is not None else row["rms_diff"]
-    return (error or 0.0) / row["scale"] if row["scale"] else 0.0
-
-
 def worst(found: list[Row]) -> Row:
     """The output that is furthest off."""
     return max(
@@ -93,11 +85,20 @@ def worst(found: list[Row]) -> Row:
     )
 
 
+def result_name(output: str) -> str:
+    """``gradient of weight `head.bias```: the name of what the gradient is of, as code."""
+    for kind in ("gradient of weight ", "gradient of "):
+        if output.startswith(kind):
+            return f"{kind}`{output.removeprefix(kind)}`"
+    return output
+
+
 def described(row: Row) -> str:
     """An output compared with eager and float64, every number named."""
+    name = result_name(row["output"])
     if row["why"]:
-        return f"{row['output']}: {row['why']}"
-    text = f"{row['output']} ({row['dtype']})"
+        return f"{name}: {row['why']}"
+    text = f"{name} ({row['dtype']})"
     if row["max_abs_diff"] is None:
         return f"{text}: {row['differing'] or 0:,} of {row['elements'] or 0:,} elements differ"
     text += f": largest difference from eager {row['max_abs_diff']:.2g}"

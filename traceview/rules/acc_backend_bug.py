@@ -1,17 +1,19 @@
 """
 ## What it finds
-A compiled callable that gives a wrong result, and the first stage of the compiler at which it is
-wrong.
+A compiled callable that gives a wrong result, or wrong gradients of a right one, and the first
+stage of the compiler at which it is wrong.
 
 ## Why it costs
 The script silently computes something other than what it says.
 
 ## Evidence
-A trial (`--compare-outputs`): one call, run again on copies. Compiled outputs are beyond the limit
+A trial (`--compare-outputs`): one call, run again on copies. Compiled outputs, their gradients,
+strides and memory, or what the call writes into arguments, weights and buffers are beyond the limit
 of torch's own comparison (`torch._dynamo.utils.same`), and stay so with eager's random numbers and
 eager's roundings. Backends are tried in order, from `eager` (Dynamo alone) through `aot_eager` and
 `aot_eager_decomp_partition` to the script's own. The first that is wrong is reported if the error
-is more than `wrong_share` of the values' own root mean square, if elements are NaN or infinite on
+is more than `wrong_share` of the values' own root mean square, or ten times eager's own and more
+than a rounding, if elements are NaN or infinite on
 one side only, or if there are no such outputs at all. The rule is silent where eager does not agree
 with itself, and where only integers among floating-point outputs differ: of equal values each stage
 may put another one first.
@@ -39,8 +41,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._accuracy import RESULT, compared, described, relative_error, worst
-from traceview.rules.kit import Finding, Snippet, Tables, about_region, torch_before
+from traceview.derive.facts.outputs import WRONG_SHARE, wrong_results
+from traceview.rules._accuracy import RESULT, compared, described, result_name, worst
+from traceview.rules.kit import Finding, Row, Snippet, Tables, about_region, torch_before
 from traceview.torchtext.stages import STAGES
 
 CODE = "TV703"
@@ -48,8 +51,6 @@ NEEDS = frozenset({"output_verdicts", "output_checks"})
 SEVERITIES = ("error",)
 FOLLOWS = frozenset({"acc-dropped-operator"})
 
-#: Roundings of bfloat16 add up to some percent in deep models; more than that is no rounding.
-WRONG_SHARE = 0.05
 #: `compiler_bisector run COMMAND` exists in 2.13 and not in 2.6; the versions between are unknown.
 BISECTS_COMMANDS = (2, 13)
 #: Where to look, by the first stage that is wrong.
@@ -70,17 +71,7 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
         backend = found.verdict["wrong_from"]
         if backend is None or all(row["same"] for row in found.judged):
             continue
-        beyond = [row for row in found.stages[backend] if not row["same"]]
-        # Where only indices differ, each stage may have sorted another one of equal values first.
-        floating = any(row["scale"] is not None for row in found.of("compiled"))
-        if floating and all((row["dtype"] or "").startswith("int") for row in beyond):
-            continue
-        wrong = [
-            row
-            for row in beyond
-            if row["output"] not in found.verdict["wavering"]
-            and (row["why"] or row["differing"] or relative_error(row) > wrong_share)
-        ]
+        wrong = wrong_results(found.verdict, found.checks, wrong_share)
         if not wrong:
             continue
 
@@ -110,7 +101,7 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
             code=CODE,
             rule="acc-backend-bug",
             severity="error",
-            title=f'Compiled {found.name} gives a wrong result, first with backend="{backend}"',
+            title=_title(found.name, wrong, backend),
             explanation=(
                 f"{described(worst(wrong))}. This run used eager's random numbers and roundings."
                 f"{right if passed else ''} So the first wrong stage is "
@@ -124,3 +115,10 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
             snippet=Snippet("shell", commands),
             about=about_region(found.region),
         )
+
+
+def _title(name: str, wrong: list[Row], backend: str) -> str:
+    what = "a wrong result"
+    if all(row["what"] == "gradient" for row in wrong):
+        what = f"a wrong {result_name(worst(wrong)['output'])}"
+    return f'Compiled {name} gives {what}, first with backend="{backend}"'

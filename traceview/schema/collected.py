@@ -286,7 +286,10 @@ OUTPUT_TRIALS = table("output_trials", "one compiled callable of which a call wa
     Column("why", pl.String, "why they were not, null if they were"),
     Column("reference", pl.String, "float64: there is a run in it that errors are against; null: there is none"),
     Column("reference_why", pl.String, "why there is none"),
+    Column("gradients", pl.Boolean, "whether there were gradients to compare"),
+    Column("gradients_why", pl.String, "why there were none of what requires them; null: no such reason"),
     Column("draws_random", pl.Boolean, "the call drew random numbers in eager"),
+    Column("random_state_same", pl.Boolean, "torch's random generators end in the same state, eager and compiled"),
     Column("seconds", pl.Float64, "host time of all runs"),
 )
 
@@ -295,7 +298,8 @@ OUTPUT_CHECKS = table("output_checks", "one output of one such run compared with
     Column("region_id", pl.Int32, "the callable, as in regions"),
     Column("run", pl.String, "eager_again, compiled, fallback_random (with eager's random numbers), ladder (those, and eager's roundings, up to one stage of the compiler)"),
     Column("backend", pl.String, "of torch.compile in that run; null in eager"),
-    Column("output", pl.String, "output[0].logits, argument 1 (written), buffer mean (written); null: that run failed"),
+    Column("output", pl.String, "output[0].logits, gradient of weight head.bias, argument 1 (written), buffer mean (written), layout of output; null: that run failed"),
+    Column("what", pl.String, "output, gradient, input, buffer or parameter (written), layout (strides, and what it shares memory with)"),
     Column("shape", pl.List(pl.Int64), "of a tensor"),
     Column("dtype", pl.String, "of a tensor, without torch."),
     Column("elements", pl.Int64, "of a tensor"),

@@ -172,7 +172,22 @@ OUTPUT_VERDICTS = table("output_verdicts", "whether the outputs of one compiled 
     Column("judged_run", pl.String, "run of output_checks to judge by: compiled, or fallback_random where random numbers may explain the difference"),
     Column("ladder_agrees", pl.Boolean, "every stage of the compiler agrees with eager's random numbers and roundings; null: not tried"),
     Column("wrong_from", pl.String, "backend of the first stage that does not; null: none"),
+    Column("direction", pl.String, "forward, or backward where only gradients are wrong from there on; null: nothing is"),
     Column("wavering", pl.List(pl.String), "outputs in which eager does not agree with itself"),
+)
+
+OUTPUT_DIFFERENCES = table("output_differences", "one result of a compiled callable that differs from eager's by more than rounding or random numbers explain",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "the callable, as in regions"),
+    Column("what", pl.String, "see output_checks"),
+    Column("output", pl.String, "see output_checks"),
+    Column("stage", pl.String, "backend of the first stage of the compiler that is wrong; null: not found"),
+    Column("direction", pl.String, "forward, or backward where only gradients are wrong from there on"),
+    Column("relative_error", pl.Float64, "root mean square error against float64 (without it: difference from eager), as part of the values' own"),
+    Column("eager_error", pl.Float64, "the same of eager; null: there is no float64"),
+    Column("max_abs_diff", pl.Float64, "see output_checks"),
+    Column("differing", pl.Int64, "see output_checks"),
+    Column("why", pl.String, "what differs where there are no numbers"),
 )
 
 SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functions one element at a time, or more than once, and one reason; of several reasons each has a row",

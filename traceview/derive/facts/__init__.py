@@ -9,7 +9,7 @@ import polars as pl
 from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
 from traceview.derive.facts.host_stalls import busy_threads, host_stalls
-from traceview.derive.facts.outputs import output_verdicts
+from traceview.derive.facts.outputs import output_differences, output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
 from traceview.derive.facts.partial_writes import partial_writes
 from traceview.derive.facts.promotions import promotions
@@ -40,6 +40,7 @@ _OF_ALL: _Facts = {
     "script_ends": script_ends,
     "read_places": read_places,
     "output_verdicts": output_verdicts,
+    "output_differences": output_differences,
     "break_costs": break_costs,
     "slow_loops": slow_loops,
     "slow_switches": slow_switches,
