@@ -1,5 +1,6 @@
 """ticket.md: the form's parts in order, what trials show, its length; it is safe to paste."""
 
+import json
 import re
 
 import msgspec
@@ -192,6 +193,17 @@ def test_an_interpreter_in_the_run_folder_is_not_run(tmp_path):
     (tmp_path / "python").symlink_to(opened.manifest.python)
     opened.manifest.python = str(tmp_path / "python")
     assert bundle.collected_versions(opened) is None
+
+
+def test_an_interpreter_that_a_folder_names_is_not_started_unasked(cli, tmp_path):
+    run = unpack("bad-cap_bad_args_mode_options", tmp_path)
+    started = tmp_path / "started"
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["python"] = _interpreter(tmp_path, f"touch {started}")
+    (run / "run.json").write_text(json.dumps(manifest))
+    for options, ran in (((), False), (("--run-env",), True)):
+        cli("ticket", *options, "-o", tmp_path / "out", run)
+        assert (cli.code in (0, None), started.exists()) == (True, ran)
 
 
 def test_every_form_has_its_titles():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,13 @@ def report_command(
 )
 @click.option(
     "--run-env/--no-run-env",
-    default=True,
-    show_default=True,
-    help="Run torch.utils.collect_env with the run's interpreter.",
+    default=None,
+    help="Run torch.utils.collect_env with the run's interpreter (default: if it is this one).",
 )
 @click.argument("run", type=click.Path(path_type=Path))
-def ticket_command(run: Path, out: Path | None, form: str, level: str, run_env: bool) -> None:
+def ticket_command(
+    run: Path, out: Path | None, form: str, level: str, run_env: bool | None
+) -> None:
     """Write ticket.md and ticket.zip of the run folder RUN, for a bug report.
 
     What is private is taken out of every text, and both files are searched for it again. Nothing is
@@ -90,10 +92,12 @@ def ticket_command(run: Path, out: Path | None, form: str, level: str, run_env: 
     from traceview.ticket.bundle import collected_versions, write_ticket
     from traceview.ticket.form import Form
     from traceview.ticket.redaction import Level
-    from traceview.words.numbers import size
+    from traceview.words.numbers import plural, size
 
     opened = Run.open(run)
     tables = tables_of(opened)
+    if run_env is None:  # no program is started because a folder names it
+        run_env = opened.manifest.python == sys.executable
     written = write_ticket(
         opened,
         tables,
@@ -106,7 +110,8 @@ def ticket_command(run: Path, out: Path | None, form: str, level: str, run_env: 
     )
     replaced = sum(times for _, times, _ in written.replaced)
     click.echo(f"Wrote {written.page} and {written.archive} ({size(written.bytes)}).")
-    click.echo(f"Taken out: {replaced:,} private values of {len(written.replaced)} kinds.")
+    kinds = plural(len(written.replaced), "kind")
+    click.echo(f"Taken out: {plural(replaced, 'private value')} of {kinds}.")
     click.echo("Read ticket.md and write your own words at its top before you send it.")
 
 

@@ -449,14 +449,18 @@ def _never_called(tables: Tables, region: Row, regions: list[Row]) -> Iterator[F
         title=f"{name}.compile() has no effect: the module itself is never called",
         explanation=(
             "module.compile() compiles what runs when the module itself is called. Calling "
-            "module.forward(x) bypasses that, and the module's hooks."
+            "module.forward(x) bypasses that, and the module's hooks; a copy of the module "
+            "(copy.deepcopy, pickle) is not compiled."
         ),
         cost=_EAGER if ms is None else Cost(ms, None, about),
         confidence="measured" if ms is None else "derived",
         location=places[0] if places else None,
         also_at=tuple(dict.fromkeys(places[1:4])),
         evidence=(Evidence(f"called {times(0)}{runs}", "regions" if ms is None else "line_ops"),),
-        what_to_do="Call the module, not its forward: module(x) instead of module.forward(x).",
+        what_to_do=(
+            "Call the module, not its forward: module(x) instead of module.forward(x). Copy a "
+            "module first, and compile the copies."
+        ),
         snippet=Snippet("python", "y = module(x)  # not module.forward(x)"),
     )
 
