@@ -181,7 +181,17 @@ def test_versions_are_what_the_run_s_interpreter_prints(run, tmp_path, monkeypat
     opened.manifest.python = _interpreter(tmp_path, "exec sleep 30")
     monkeypatch.setattr(bundle, "_ENV_SECONDS", 0.2)
     assert bundle.collected_versions(opened) is None
-    opened.manifest.python = str(tmp_path / "gone")
+    for other in (str(tmp_path / "gone"), "", "python", "/bin/sh"):
+        opened.manifest.python = other
+        assert bundle.collected_versions(opened) is None
+
+
+def test_an_interpreter_in_the_run_folder_is_not_run(tmp_path):
+    opened = bundle.Run.open(unpack("bad-cap_bad_args_backend", tmp_path))
+    opened.manifest.python = _interpreter(opened.folder, "echo ran")
+    assert bundle.collected_versions(opened) is None
+    (tmp_path / "python").symlink_to(opened.manifest.python)
+    opened.manifest.python = str(tmp_path / "python")
     assert bundle.collected_versions(opened) is None
 
 

@@ -177,6 +177,16 @@ def test_words_of_findings_are_not_replaced(name):
     assert sum(text.count("[masked") for text in private) <= words / 100
 
 
+def test_words_of_the_masks_are_no_value():
+    redaction = Redaction()
+    redaction.constant("JSON web token")
+    redaction.add("key or token", "password")
+    redaction.add("", "password")
+    text = redaction.in_text("password=Zx81kQ22pp is a 'JSON web token'")
+    assert text == "password=[masked password] is a 'JSON web token'"
+    assert redaction.leaks(text) is None
+
+
 def test_random_words():
     assert all(map(looks_random, ("aB3dE5fG7hJ9", "9f86d081884c7d659a2f", "a1b2c3d4")))
     assert not any(

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import platform
+import re
 import stat
 import subprocess
 import zipfile
@@ -42,6 +43,7 @@ _PIECE, _MOST = 1 << 22, 1 << 24
 _RECORDS = (MANIFEST, RESULTS, "rollout.json")
 _TEXTS = frozenset((".json", ".jsonl", ".log", ".txt", ".py", ".diff", ".md", ".csv", ""))
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*t?")
 _ENV_SECONDS = 60
 #: Characters of stderr where it has no traceback.
 _LAST = 4000
@@ -129,12 +131,16 @@ def write_ticket(
 
 def collected_versions(run: Run) -> str | None:
     """What ``python -m torch.utils.collect_env`` prints with the run's interpreter, if it can."""
-    python = run.manifest.python
-    if not python or not os.access(python, os.X_OK):
+    python = Path(run.manifest.python)
+    # A run folder may be someone else's: it names an interpreter, and has none of its own.
+    within = any(each.is_relative_to(run.folder.resolve()) for each in (python, python.resolve()))
+    fits = python.is_absolute() and not within and _PYTHON.fullmatch(python.name)
+    if not fits or not os.access(python, os.X_OK):
         return None
     try:
         done = subprocess.run(
             [python, "-m", "torch.utils.collect_env"],
+            cwd=python.parent,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -241,6 +247,8 @@ def _unfit(path: Path, name: str) -> str | None:
             return "a symbolic link"
         if not stat.S_ISREG(mode):
             return "not a file"
+        if not os.access(path, os.R_OK):
+            return "can't be read"
         stem = name.removesuffix(".gz")
         if Path(stem).suffix.lower() in _TEXTS:
             return None

@@ -22,12 +22,14 @@ from urllib.parse import quote, quote_plus
 
 import polars as pl
 
+from traceview.collectors.child.secrets import SHAPES
 from traceview.ticket.private import (
     ADDRESS,
     CONSTANT,
     LOOK,
     PERSON,
     SHORTEST,
+    VARIABLE,
     hidden_in,
     homes_in,
     is_someone,
@@ -53,6 +55,12 @@ _LEAST_ALONE = 8
 _NO_WORD = re.compile(r"[^A-Za-z_.\-]")
 #: What base64 for URLs has instead.
 _SAFE = str.maketrans("+/", "-_")
+#: Words of the masks, next to the names of shapes.
+_KINDS = (
+    *(CONSTANT, VARIABLE, PERSON, ADDRESS, "masked string ", "password", "key or token", "cookie"),
+    *("e-mail address", "private key", "URL credentials", "authorization header", "home folder"),
+    *("project folder", "source line", "user_function_", "user_class_", "user_file_"),
+)
 _MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
 
 
@@ -78,7 +86,7 @@ class Redaction:
     #: kind → file → how often. Of files that were written only.
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     _values: dict[str, _Value] = field(default_factory=dict)
-    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    _numbers: dict[str, dict[str, int]] = field(default_factory=dict)
     #: Every form of every value; made again after one was added.
     _literals: dict[str, _Value] | None = None
     _pattern: str = ""
@@ -93,7 +101,7 @@ class Redaction:
 
         Paths and names are replaced as whole ones only; so is what may be part of another word.
         """
-        if self.level == "none" or not value or value in self._values or "[masked" in value:
+        if self.level == "none" or value in self._values or _is_ours(value):
             return
         bounded = instead is not None or kind in (PERSON, ADDRESS)
         self._values[value] = _Value(kind, instead or f"[masked {kind}]", bounded)
@@ -105,7 +113,7 @@ class Redaction:
         A single word without a digit is not: the keys of logs are such words.
         """
         instead = self.numbered("string", value)
-        fits = len(value) >= SHORTEST and value not in self._values and "[masked" not in value
+        fits = len(value) >= SHORTEST and value not in self._values and not _is_ours(value)
         if fits and _NO_WORD.search(value):
             whole = len(value) >= _LEAST_ALONE and _ALONE.search(value) is not None
             self._values[value] = _Value(CONSTANT, instead, quoted=not whole)
@@ -114,8 +122,8 @@ class Redaction:
 
     def numbered(self, what: str, value: str) -> str:
         """``[masked string 3]``: the same number wherever the value is."""
-        known = sum(1 for kind, _ in self._numbers if kind == what)
-        return f"[masked {what} {self._numbers.setdefault((what, value), known + 1)}]"
+        known = self._numbers.setdefault(what, {})
+        return f"[masked {what} {known.setdefault(value, len(known) + 1)}]"
 
     def learn(self, text: str) -> None:
         """Collect what is private in a piece of text."""
@@ -277,6 +285,11 @@ class Redaction:
         self._pattern = "|".join(_META.sub(r"\\\g<0>", literal) for literal in longest) or "$^"
         self._literals = found
         return found
+
+
+def _is_ours(value: str) -> bool:
+    """Whether it is a mask, or the masks have it: it could not be taken out."""
+    return "[masked" in value or any(value in kind for kind in (*SHAPES, *_KINDS))
 
 
 def text_forms(value: str) -> Iterator[str]:
