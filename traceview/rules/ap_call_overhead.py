@@ -78,6 +78,7 @@ FOLLOWS = frozenset(
 #: Idle time of a device behind torch.compile's own work on the host.
 _WAITED_FOR = frozenset({"idle_guards", "idle_call_overhead"})
 _WRAPPER = "overhead_generated_wrapper"
+_NO_PART = ("unexplained", "machine_speed")
 #: Below this share the slowdown has another main cause.
 LEAST_OVERHEAD_SHARE = 0.30
 #: From here on entering takes longer than all that it is for.
@@ -109,10 +110,12 @@ def check(
         return
     if not hurts:  # one entry for many calls still runs what launches the kernels of each
         overhead -= sum(row["ms"] for row in accounts if row["category"] == _WRAPPER)
-    share = min(1.0, overhead / compiled)
+    # Where the profiled step was a slower one than those that were timed, each part was.
+    parts = sum(row["ms"] for row in accounts if row["kind"] not in _NO_PART)
+    overhead *= min(1.0, compiled / parts)
+    share = overhead / compiled
     if not is_timed(tables) or share <= (least_overhead_share if hurts else most_of_step):
         return
-    overhead = min(overhead, compiled)
 
     place = None
     if entered:  # what can be compiled instead lies around the call
