@@ -11,7 +11,7 @@ from typing import Any
 
 from .copies import Copies, Originals
 from .frames import Frames
-from .taken import Taken, free_bytes
+from .taken import Taken, free_bytes, names_of
 
 MOST_OUTPUTS = 64  # of one container
 GRADIENT = "gradient of "  # begins the name of one
@@ -79,7 +79,7 @@ class Replay:
                 outer.enter_context(torch.compiler.set_stance(stance))
                 outer.enter_context(copies.importable())
                 self.scattered = copies.scattered
-                named = list(named_tensors(copies, args, kwargs, torch))
+                named = list(named_tensors(copies, call, args, kwargs, torch))
                 if nudge is not None:
                     nudge_all((tensor for *_, tensor in named), nudge, torch)
                 before = {name: tensor.detach().clone() for _, name, tensor in named}
@@ -210,10 +210,11 @@ def outputs(
             yield from outputs(inner, torch, name + key, depth + 1)
 
 
-def named_tensors(copies: Copies, args: Any, kwargs: Any, torch: Any) -> Iterator[Named]:
+def named_tensors(copies: Copies, call: Any, args: Any, kwargs: Any, torch: Any) -> Iterator[Named]:
     """(kind, name, tensor) of arguments and of all that the callable computes with, each once."""
     seen: set[int] = set()
-    for key, value in (*enumerate(args), *kwargs.items()):
+    names = names_of(call, len(args))
+    for key, value in (*zip(names, args, strict=False), *kwargs.items()):
         for name, tensor in _tensors(value, torch, f"argument {key}"):
             if id(tensor) not in seen:
                 seen.add(id(tensor))

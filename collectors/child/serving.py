@@ -6,7 +6,6 @@ stance. What is kept is bounded: after a number of calls the script is stopped.
 
 from __future__ import annotations
 
-import inspect
 import logging
 import sys
 import time
@@ -19,6 +18,7 @@ from .driver import Driver, Parts
 from .gate import Opened
 from .memory import STATUS, proc_bytes
 from .state import FOREVER, Gate, Region
+from .taken import names_of
 
 MOST_CALLS = 100_000
 MOST_SHAPES = 1000  # of one region that have numbers of their own
@@ -35,7 +35,6 @@ _SETTINGS = (
     *("suppress_errors", "error_on_recompile", "recompile_limit", "cache_size_limit"),
     *("accumulated_recompile_limit", "fail_on_recompile_limit_hit", "disable"),
 )
-_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _COUNTERS = {
     "inductor": ("fxgraph_cache_hit", "fxgraph_cache_miss", "fxgraph_cache_bypass"),
     "aot_autograd": ("autograd_cache_hit", "autograd_cache_miss", "autograd_cache_bypass"),
@@ -270,16 +269,7 @@ def _named(
     call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], tensor: type
 ) -> list[tuple[str, list[int]]]:
     """Name and sizes of each tensor: ``x``, ``batch['mask']``, ``states[0]``."""
-    try:
-        parameters = list(inspect.signature(getattr(call, "forward", call)).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    names = [each.name for each in parameters if each.kind in _BY_PLACE]
-    rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
-    names += [
-        f"{rest}[{index - len(names)}]" if rest else f"argument {index}"
-        for index in range(len(names), len(args))
-    ]
+    names = [f"argument {name}" if name.isdecimal() else name for name in names_of(call, len(args))]
     found: list[tuple[str, list[int]]] = []
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
         inner: Any = [("", value)]

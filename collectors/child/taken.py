@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -20,6 +21,20 @@ MOST_OF_FREE = 0.05
 #: Where calls are kept only in case that the script ends early: bytes of all copies, and of what a
 #: callable computes with. A larger one is not kept alive.
 MOST_BYTES = 256 << 20
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def names_of(call: Any, count: int) -> list[str]:
+    """Names of at least ``count`` positional arguments; the place of one without: ``2``."""
+    try:
+        parameters = list(inspect.signature(getattr(call, "forward", call)).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [each.name for each in parameters if each.kind in _BY_PLACE]
+    rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
+    more = range(len(names), count)
+    return names + [f"{rest}[{n - len(names)}]" if rest else str(n) for n in more]
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ def test_outputs_are_taken_apart_and_named(hostile):
 
 def test_what_a_call_writes_into_its_arguments_is_an_output(hostile):
     found = set(checks(hostile, "writes"))
-    assert found == {"output", "layout of output", "argument 0 (written)", "total (written)"}
+    assert found == {"output", "layout of output", "argument x (written)", "total (written)"}
 
 
 def test_a_call_that_knows_no_float64_has_no_reference(hostile):
@@ -209,7 +209,7 @@ def writing_and_drawing(tmp_path_factory):
 def test_what_compiled_code_leaves_unwritten_is_compared_as_it_was(writing_and_drawing):
     found = checks(writing_and_drawing, "score")
     assert found["output"]["same"] is True
-    written = found["argument 0 (written)"]
+    written = found["argument x (written)"]
     assert (written["same"], written["max_abs_diff"]) == (False, 1.0)
 
 
