@@ -97,22 +97,14 @@ def check(
     most_of_step: float = MOST_OF_STEP,
 ) -> Iterator[Finding]:
     """At most one finding: at the region that is called most, about all that a step enters."""
-    accounts = first_rank(rows(tables, "accounting", stance="compiled"))
-    overhead = sum(
-        row["ms"] for row in accounts if row["kind"] == "overhead" or row["category"] in _WAITED_FOR
-    )
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     slower = slowdown(tables)
-    if not (overhead and slower and eager and compiled):
+    if not (slower and eager and compiled):
         return
     hurts, (entered, called) = outcome(tables) == "hurt" and slower > least_ratio, _entered(tables)
     if not (hurts or _in_inner_loop(tables, entered)):
         return
-    if not hurts:  # one entry for many calls still runs what launches the kernels of each
-        overhead -= sum(row["ms"] for row in accounts if row["category"] == _WRAPPER)
-    # Where the profiled step was a slower one than those that were timed, each part was.
-    parts = sum(row["ms"] for row in accounts if row["kind"] not in _NO_PART)
-    overhead *= min(1.0, compiled / parts)
+    overhead = _entering_ms(tables, compiled, launches=hurts)
     share = overhead / compiled
     if not is_timed(tables) or share <= (least_overhead_share if hurts else most_of_step):
         return
@@ -159,6 +151,24 @@ def check(
         remedy=(f"eager={entered[0]['name']}",) if hurts and entered else (),
         weighs=not hurts,
     )
+
+
+def _entering_ms(tables: Tables, compiled: float, *, launches: bool) -> float:
+    """What of a timed step of ``compiled`` ms entering compiled code takes.
+
+    ``launches``: with what launches its kernels, which one entry for many calls still runs.
+    """
+    accounts = first_rank(rows(tables, "accounting", stance="compiled"))
+    without = () if launches else (_WRAPPER,)
+    overhead: float = sum(
+        row["ms"]
+        for row in accounts
+        if (row["kind"] == "overhead" or row["category"] in _WAITED_FOR)
+        and row["category"] not in without
+    )
+    # Where the profiled step was a slower one than those that were timed, each part was.
+    parts: float = sum(row["ms"] for row in accounts if row["kind"] not in _NO_PART)
+    return overhead * min(1.0, compiled / parts) if parts > 0.0 else overhead
 
 
 def _entered(tables: Tables) -> tuple[list[Row], str]:
