@@ -92,7 +92,8 @@ class Copies:
         module = self._torch.nn.Module
         copied = self.of(value)
         self.holders.append(("" if isinstance(copied, module) else name, copied))
-        for each in copied.modules() if isinstance(copied, module) else ():
+        own = copied is not value and isinstance(copied, module)
+        for each in copied.modules() if own else ():
             for kind in _HOOKS:
                 for key, hook in getattr(each, kind, {}).items():
                     getattr(each, kind)[key] = self._referred(hook)
