@@ -253,10 +253,10 @@ def _difference(one: OutputDifference) -> str:
     if one.differing:
         what = "differ" if one.relative_error is None else "NaN or infinite on one side"
         return f"{name}: {fmt.plural(one.differing, 'element')} {what}"
-    text = f"{name}: relative error {tiny(one.relative_error)}"
     if one.relative_error is None or one.eager_error is None:
         return f"{name}: differs from eager by up to {tiny(one.max_abs_diff)}"
-    return f"{text}, eager's {tiny(one.eager_error)} (both against float64)"
+    errors = f"{tiny(one.relative_error)}, eager's {tiny(one.eager_error)}"
+    return f"{name}: relative error {errors} (both against float64)"
 
 
 def _first_wrong(one: OutputDifference) -> str:

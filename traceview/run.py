@@ -49,6 +49,11 @@ class Ending:
     signal: int | None = None
     wall_s: float | None = None
 
+    @property
+    def is_well(self) -> bool:
+        """Whether it ended by itself, or because the plan was complete."""
+        return self.kind == "stopped" or (self.kind, self.code) == ("exit", 0)
+
 
 @dataclass(slots=True)
 class PassRecord:

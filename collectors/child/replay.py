@@ -169,7 +169,7 @@ class Replay:
         try:
             found = torch.autograd.grad(made, tensors, weights, allow_unused=True)
         except RuntimeError as error:
-            if not eager or left:
+            if not eager:
                 raise
             self.ungraded = str(error).partition("\n")[0][:300]
             return {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from traceview.tables import Tables
 
 # Endings that were requested, or are not known, are no failure of the script.
-_NO_FAILURE = ("stopped", "interrupted", "unknown")
+_NO_FAILURE = ("interrupted", "unknown")
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -173,8 +173,7 @@ def tried_in(run: Run) -> dict[str, list[str]]:
 def _check_raw(run: Run) -> None:
     """NothingToAnalyse without raw data; of a run that failed, the manifest says how it ended."""
     for record in run.manifest.passes:
-        ending = record.ending
-        if ending.kind not in _NO_FAILURE and (ending.kind != "exit" or ending.code != 0):
+        if not record.ending.is_well and record.ending.kind not in _NO_FAILURE:
             return
         files = (path for path in run.raw(record).rglob("*") if path.name != "child.json")
         if any(path.is_file() and path.stat().st_size for path in files):

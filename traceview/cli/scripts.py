@@ -48,7 +48,7 @@ def collect_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
     run = _collect(to_stderr=False, **options)
     click.echo(f"run folder: {run.folder}")
     code = INTERRUPTED if interrupted(run) else 3
-    click.get_current_context().exit(0 if _ended_well(run) else code)
+    click.get_current_context().exit(0 if run.manifest.passes[0].ending.is_well else code)
 
 
 @click.command("accuracy", cls=TargetCommand, context_settings=PASS_ON)
@@ -91,7 +91,7 @@ def accuracy_command(as_json: bool, **options: Any) -> None:  # noqa: ANN401 (cl
     code = {"agree": 0, "differ": 1, "not_compared": 4}[answer["verdict"]]
     if interrupted(run):
         code = INTERRUPTED
-    elif not _ended_well(run):
+    elif not run.manifest.passes[0].ending.is_well:
         click.echo("traceview: The script failed; its error is above.", err=True)
         code = 3
     click.get_current_context().exit(code)
@@ -136,11 +136,6 @@ def _diagnose(
     Console().say("reading the logs")
     code = explain(run, wanted, choice, refresh=True)
     return code or (INTERRUPTED if interrupted(run) else 0)
-
-
-def _ended_well(run: Run) -> bool:
-    ending = run.manifest.passes[0].ending
-    return ending.kind == "stopped" or (ending.kind == "exit" and ending.code == 0)
 
 
 def interrupted(run: Run) -> bool:

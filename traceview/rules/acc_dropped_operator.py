@@ -57,21 +57,22 @@ _OPS = "torch.ops."
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each operator and line."""
-    captured: dict[str, Row] = {}
+    captured: dict[str, tuple[Row, list[Node]]] = {}
+    for row in first_rank(rows(tables, "graphs", kind="dynamo_output")):
+        text = row["text"] or ""
+        own = [node for node in read_nodes(text) if _is_custom(node)] if _OPS in text else []
+        if own:
+            captured[row["compile_key"]] = row, own
     lowered: dict[str, list[Node]] = defaultdict(list)
-    for row in first_rank(rows(tables, "graphs")):
-        if row["kind"] == "dynamo_output" and _OPS in (row["text"] or ""):
-            captured[row["compile_key"]] = row
-        elif row["kind"] in _AOT:
+    for row in first_rank(rows(tables, "graphs")) if captured else ():
+        if row["kind"] in _AOT and row["compile_key"] in captured:
             lowered[row["compile_key"]] += read_nodes(row["text"] or "")
     found: dict[tuple[str, str | None], tuple[Node, Row]] = {}
-    for key, row in captured.items():
-        kept = {op_name(node.target) for node in lowered[key]}
-        places = {node.place for node in lowered[key]}
-        for node in read_nodes(row["text"]) if kept else ():
+    for key, nodes in lowered.items():
+        kept, places = {op_name(node.target) for node in nodes}, {node.place for node in nodes}
+        row, own = captured[key]
+        for node in own if kept else ():
             name = op_name(node.target)
-            if not node.target.startswith(_OPS) or name.partition(".")[0] in TORCHS:
-                continue
             if name not in kept and node.place not in places:
                 found.setdefault((name, node.user_line), (node, row))
     for (name, _), (node, row) in found.items():
@@ -102,3 +103,9 @@ def check(tables: Tables) -> Iterator[Finding]:
             ),
             about=about(*of_keys(tables, {row["compile_key"]})),
         )
+
+
+def _is_custom(node: Node) -> bool:
+    """Whether it is an operator that torch does not come with."""
+    name = op_name(node.target)
+    return node.target.startswith(_OPS) and name.partition(".")[0] not in TORCHS

@@ -239,24 +239,50 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
 
 def _under_mode(tables: Tables, region: Row, modes: str) -> Finding:
     """Dispatch modes, the outermost first, are active around its calls."""
-    mode, made = modes.rpartition(", ")[2], compile_call(region)
-    place = setting_line(tables, mode)
-    at = f" ({short(place)})" if place else ""
-    called = f"{region['name']} is called {times(region['calls'])}"
-    return _finding(
-        title=f"{called}, and nothing of it is compiled: {mode} is active{at}",
+    mode, called = _innermost(modes), f"{region['name']} is called {times(region['calls'])}"
+    return _by_mode(
+        region,
+        mode,
+        setting_line(tables, mode),
+        title=f"{called}, and nothing of it is compiled: {mode} is active",
         explanation=(
             "Dynamo compiles nothing while a TorchDispatchMode of the script's is active: such a "
             "mode handles every operator in Python, so each call runs in eager."
         ),
-        location=place or made,
-        also_at=(made,) if place and made else (),
         evidence=(
             Evidence(f"active dispatch modes when the steps began: {modes}", "environment"),
             Evidence("Dynamo compiled nothing in any of these calls", "compile_intervals"),
         ),
+    )
+
+
+def _innermost(modes: str) -> str:
+    return modes.rpartition(", ")[2]
+
+
+def _by_mode(
+    region: Row,
+    mode: str,
+    place: Location | None,
+    *,
+    title: str,
+    explanation: str,
+    evidence: tuple[Evidence, ...],
+    cost: Cost = _EAGER,
+) -> Finding:
+    """A dispatch mode that is entered at ``place`` keeps a callable in eager."""
+    made = compile_call(region)
+    return _finding(
+        cost=cost,
+        title=f"{title} ({short(place)})" if place else title,
+        explanation=explanation,
+        location=place or made,
+        also_at=(made,) if place and made else (),
+        evidence=evidence,
         what_to_do=_ONE_STEP.format(mode=mode),
-        snippet=_one_step(mode),
+        snippet=Snippet(
+            "python", f'with torch.compiler.set_stance("force_eager"), {mode}():\n    ...'
+        ),
     )
 
 
@@ -312,50 +338,42 @@ def _after_modes(tables: Tables, region: Row) -> tuple[int, int]:
 
 def _steps_under_mode(tables: Tables, region: Row) -> Finding:
     """A mode was entered after it was compiled, and is active in the steps."""
-    modes, name = region["dispatch_modes"], region["name"]
-    mode, made = modes.rpartition(", ")[2], compile_call(region)
-    place = setting_line(tables, mode)
-    at = f" ({short(place)})" if place else ""
-    number = f"call {region['dispatch_modes_call'] + 1:,}"
-    return _finding(
+    modes, number = region["dispatch_modes"], f"call {region['dispatch_modes_call'] + 1:,}"
+    mode = _innermost(modes)
+    return _by_mode(
+        region,
+        mode,
+        setting_line(tables, mode),
         cost=Cost(step_ms(tables, "compiled"), None, _ALL),
-        title=f"{name} is compiled, but runs in eager under {mode}{at}",
+        title=f"{region['name']} is compiled, but runs in eager under {mode}",
         explanation=(
             "While a TorchDispatchMode of the script's is active, Dynamo compiles nothing and "
             "enters no compiled code: such a mode handles every operator in Python."
         ),
-        location=place or made,
-        also_at=(made,) if place and made else (),
         evidence=(
             Evidence(f"active dispatch modes in its {number}: {modes}", "regions"),
             Evidence("no compiled code ran in the profiled steps", "step_counts"),
         ),
-        what_to_do=_ONE_STEP.format(mode=mode),
-        snippet=_one_step(mode),
     )
 
 
 def _skipped_for_good(tables: Tables, region: Row) -> Finding:
     """A call under a dispatch mode made Dynamo skip it for the rest of the run."""
-    modes, number = region["dispatch_modes"], region["dispatch_modes_call"]
-    mode, made, name = modes.rpartition(", ")[2], compile_call(region), region["name"]
-    place = _entered(tables, region, mode)
-    at = f" ({short(place)})" if place else ""
-    which = "first call" if number == 0 else f"call {number + 1:,}"
-    return _finding(
-        title=f"{name} stays in eager: its {which} ran under {mode}{at}",
+    modes, number, name = region["dispatch_modes"], region["dispatch_modes_call"], region["name"]
+    mode, which = _innermost(modes), "first call" if number == 0 else f"call {number + 1:,}"
+    return _by_mode(
+        region,
+        mode,
+        _entered(tables, region, mode),
+        title=f"{name} stays in eager: its {which} ran under {mode}",
         explanation=(
             f"Dynamo compiles nothing while a TorchDispatchMode of the script's is active. It "
             f"skipped {name} in that call, and it does not look at a skipped function again."
         ),
-        location=place or made,
-        also_at=(made,) if place and made else (),
         evidence=(
             Evidence(f"active dispatch modes in its {which}: {modes}", "regions"),
             Evidence("no compiled code ran in that call or any watched one after", "served_calls"),
         ),
-        what_to_do=_ONE_STEP.format(mode=mode),
-        snippet=_one_step(mode),
     )
 
 
@@ -375,10 +393,6 @@ def _entered(tables: Tables, region: Row, mode: str) -> Location | None:
         return setting_line(tables, mode)
     last = max(near, key=lambda site: site["line"])
     return Location(last["file"], last["line"], last["function"])
-
-
-def _one_step(mode: str) -> Snippet:
-    return Snippet("python", f'with torch.compiler.set_stance("force_eager"), {mode}():\n    ...')
 
 
 def _bypassed(region: Row) -> Finding:

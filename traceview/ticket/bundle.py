@@ -261,6 +261,7 @@ def _unfit(path: Path, name: str) -> str | None:
 def _know(redaction: Redaction, run: Run) -> None:
     """What is private of this machine and this run, whether a log has it or not."""
     homes = {str(Path.home())} if Path.home() != Path("/") else set()
+    # That of root has no owner's name in it, by which those of others are found in texts.
     if run.manifest.python.startswith("/root/"):
         homes.add("/root")
     places = {str(run.folder.absolute()): "$RUN", str(run.folder.resolve()): "$RUN"}
@@ -326,8 +327,7 @@ def _results(run: Run) -> Results | None:
 def _traceback(run: Run) -> str:
     """The last traceback that the script wrote, of the first pass that failed."""
     for record in run.manifest.passes:
-        ending = record.ending
-        if ending.kind in ("stopped", "interrupted") or (ending.kind, ending.code) == ("exit", 0):
+        if record.ending.is_well or record.ending.kind == "interrupted":
             continue
         path = run.raw(record) / "stderr.txt"
         with contextlib.suppress(OSError), _opened(path) as file:
