@@ -92,7 +92,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             confidence="derived",
             location=place,
             evidence=(
-                from_row(f"in the captured graph: {node.target}({node.args[:80]}", "graphs", row),
+                from_row(f"in the captured graph: {node.target}{node.args[:80]}", "graphs", row),
             ),
             what_to_do=(
                 "Declare every argument that the operator writes to, and clear the caches. If it "
