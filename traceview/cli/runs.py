@@ -135,9 +135,10 @@ def tables_command(run: Path) -> None:
     show_default=True,
     help="Output format.",
 )
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print N rows at most.")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("sql")
-def query_command(run: Path, sql: str, form: str) -> None:
+def query_command(run: Path, sql: str, form: str, limit: int | None) -> None:
     """Run SQL on the tables of the run folder RUN.
 
     \b
@@ -148,7 +149,8 @@ def query_command(run: Path, sql: str, form: str) -> None:
     from traceview.run import Run
 
     render = {"table": format_table, "csv": format_csv, "json": format_json}[form]
-    click.echo(render(run_sql(tables_of(Run.open(run)), sql)), nl=form == "table")
+    found = run_sql(tables_of(Run.open(run)), sql)
+    click.echo(render(found.head(limit) if limit else found), nl=form == "table")
 
 
 @click.command("timeline")
