@@ -33,8 +33,6 @@ from traceview.errors import TraceviewError
 from traceview.json_errors import NOT_JSON
 from traceview.parse import load_or_parse
 from traceview.run import Run
-from traceview.schema import all_tables
-from traceview.tables import Tables
 
 Answer = dict[str, Any]
 MOST_ROWS = 200
@@ -162,16 +160,16 @@ async def explain(
 
 async def tables(
     run: _Folder,
+    ctx: Context[Any, Any],
     name: Annotated[str | None, Field(description="one table: its columns with meanings")] = None,
 ) -> Answer:
     """The tables of a run that have rows; with `name`, one table's columns and their units."""
-    found, known = await _tables_of(run), all_tables()
+    known = _object(await _carried_out(["tables", "--json", "--", run], _HERE, ctx))
     if name is None:
-        return {each: found[each].height for each in known if found[each].height}
+        return {each: known[each]["rows"] for each in known if known[each]["rows"]}
     if name not in known:
         raise ToolError(f"There is no table {name!r}; `tables` without a name lists them.")
-    columns = {each.name: f"{each.dtype}: {each.meaning}" for each in known[name].columns}
-    return {"row": known[name].row, "rows": found[name].height, "columns": columns}
+    return dict(known[name])
 
 
 async def query(
@@ -195,7 +193,9 @@ async def source(
     around: Annotated[int, Field(ge=0, le=MOST_LINES // 2)] = 10,
 ) -> Answer:
     """Lines of a source file as it was when the run was recorded."""
-    text = source_reader(Run.open(Path(run)), await _tables_of(run))(file)
+    opened = Run.open(Path(run))
+    parsed = await anyio.to_thread.run_sync(load_or_parse, opened)
+    text = source_reader(opened, parsed)(file)
     if text is None:
         raise ToolError(f"This run has no copy of {file}.")
     lines = text.split("\n")
@@ -226,10 +226,6 @@ async def _carried_out(words: Sequence[str], cwd: Path, ctx: Context[Any, Any]) 
         await ctx.report_progress(next(count), message=line)
 
     return await carry_out(words, cwd, report)
-
-
-async def _tables_of(run: str) -> Tables:
-    return await anyio.to_thread.run_sync(lambda: load_or_parse(Run.open(Path(run))))
 
 
 async def _diagnosed(
@@ -264,7 +260,7 @@ def _read(folder: Path) -> Diagnosis:
 
 
 class _Silent:
-    """A console of nobody: what is said goes to the client by the command's own lines."""
+    """Messages go to the client as the command prints them, not from here."""
 
     def say(self, text: str) -> None: ...
 

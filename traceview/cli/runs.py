@@ -116,14 +116,17 @@ def ticket_command(
 
 
 @click.command("tables")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 @click.argument("run", type=click.Path(path_type=Path))
-def tables_command(run: Path) -> None:
+def tables_command(run: Path, as_json: bool) -> None:
     """List the tables of the run folder RUN: their rows, their columns and what they mean."""
     from traceview.cli.pipeline import tables_of
-    from traceview.query import format_tables
+    from traceview.contracts import text_of
+    from traceview.query import described, format_tables
     from traceview.run import Run
 
-    click.echo(format_tables(tables_of(Run.open(run))))
+    tables = tables_of(Run.open(run))
+    click.echo(text_of(described(tables)) if as_json else format_tables(tables))
 
 
 @click.command("query")
