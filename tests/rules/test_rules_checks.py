@@ -655,6 +655,7 @@ def test_a_rule_whose_predictions_were_off_does_not_call_them_measured(make, mon
     (finding,) = found("gb-item", tables)
     measured = replace(finding, confidence="measured")
     rule = replace(RULES["gb-item"], check=lambda _tables: [measured])
+    monkeypatch.delitem(registry.OFF, "gb-item", raising=False)
     assert run_rules(tables, [rule]) == ((measured,), ())
     monkeypatch.setitem(registry.OFF, "gb-item", "median error 60 % of 4 trials")
     assert run_rules(tables, [rule]) == ((replace(measured, confidence="derived"),), ())
