@@ -107,7 +107,7 @@ def without_stamps(err):
 def test_a_script_sees_what_it_would_see_without_us(tmp_path):
     script = write_script(tmp_path, PROBE)
     bare = run_bare(script, "--flag", "a b", stdin="from stdin")
-    ours = run_child(script, "--flag", "a b", stdin="from stdin")
+    ours = run_child(script, "--flag", "a b", stdin="from stdin", fresh=True)
     assert bare.returncode == 7, bare.stderr
     assert ours.out == bare.stdout
     assert ours.returncode == 7
