@@ -57,7 +57,9 @@ def become(script, args, cwd, env, streams):
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    torch._logging._internal._init_logs()
+    logging = torch._logging._internal
+    logging.LOG_TRACE_HANDLER = None  # of the folder that TORCH_TRACE named at the import
+    logging._init_logs()
     paths = env.get("PYTHONPATH")
     sys.path[:] = [*(paths.split(os.pathsep) if paths else ()), *sys.path[1:]]
     sys.modules.pop("sitecustomize", None)

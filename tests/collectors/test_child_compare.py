@@ -117,7 +117,7 @@ def wrong(tmp_path_factory):
         folder = tmp_path_factory.mktemp("wrong")
         traced = folder / "trace"
         env = {"TORCH_TRACE": str(traced), "TORCH_LOGS": "recompiles,graph_breaks"}
-        run = run_child(wrong_script(folder), compare_outputs=asked, env=env, fresh=True)
+        run = run_child(wrong_script(folder), compare_outputs=asked, env=env)
         runs.append((run, "".join(path.read_text() for path in traced.glob("*.log"))))
     return runs
 
