@@ -95,6 +95,8 @@ def shared_folder(tmp_path_factory, request):
     else:  # -p no:cacheprovider
         recordings.Shared.made = recordings.Shared.folder / "tables"
     recordings.Shared.made.mkdir(exist_ok=True)
+    with recordings.shared_work():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,17 @@ import hashlib
 import shutil
 import tarfile
 import tempfile
-from functools import lru_cache
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
+from unittest.mock import patch
 
 import msgspec
 import polars as pl
 
+from traceview import derive as deriving
+from traceview import parse as parsing
 from traceview.derive import derive
 from traceview.diagnosis import diagnose
 from traceview.diagnosis.excerpts import source_reader
@@ -93,13 +97,64 @@ def made(name, what, choose):
         (folder / "tables").write_bytes(_packed(derived[0]))
 
     folder = _once(Shared.made / f"{name}-{what}-{archive}", make)
-    return derived[0] if derived else _unpacked((folder / "tables").read_bytes())
+    return derived[0] if derived else Tables(_unpacked((folder / "tables").read_bytes()))
 
 
 @lru_cache(maxsize=FEW)
 def diagnosis_of(name):
     """The diagnosis of a recorded run."""
     return diagnose(run_of(name), tables_of(name))
+
+
+@contextmanager
+def shared_work():
+    """Commands read and derive no second time what any worker has read or derived already.
+
+    Half of a command's time goes there, and most tests give them one of a few recorded runs. What
+    is shared depends on content alone: of a run folder's raw files, of tables and sources.
+    """
+    with (
+        patch.object(parsing, "parse_run", _parsed_once),
+        patch.object(deriving, "derive", _derived_once),
+    ):
+        yield
+
+
+def _parsed_once(run):
+    digest = hashlib.sha256(repr(run.manifest).encode())
+    for path in sorted((run.folder / "raw").rglob("*")):
+        digest.update(repr(path.relative_to(run.folder)).encode())
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return _tables_once(f"parsed-{digest.hexdigest()[:32]}", Tables(), lambda: parse_run(run))
+
+
+def _derived_once(tables, settings, read_source=None):
+    digest = hashlib.sha256(repr(sorted(settings.items())).encode())
+    for name in sorted(tables):
+        digest.update(name.encode() + tables[name].write_ipc(None).getbuffer())
+    for file in tables["sources"]["file"]:
+        digest.update(repr(read_source and read_source(file)).encode())
+    make = partial(derive, tables, settings, read_source)
+    return _tables_once(f"derived-{digest.hexdigest()[:32]}", tables, make)
+
+
+def _tables_once(name, given, make):
+    """What ``make`` makes of the tables that are ``given``: its own are kept for all workers."""
+    result = []
+
+    def fill(folder):
+        result.append(make())
+        own = [
+            name for name in result[0] if not (given.has(name) and given[name] is result[0][name])
+        ]
+        (folder / "tables").write_bytes(_packed({name: result[0][name] for name in own}))
+
+    folder = _once(Shared.folder / name, fill)
+    if not result:
+        result.append(given.copy())
+        for name, frame in _unpacked((folder / "tables").read_bytes()).items():
+            result[0].put(name, frame)
+    return result[0]
 
 
 def _packed(tables):
@@ -114,7 +169,7 @@ def _packed(tables):
 
 def _unpacked(data):
     streams = msgspec.msgpack.decode(data, type=dict[str, bytes])
-    return Tables({name: pl.read_ipc_stream(BytesIO(each)) for name, each in streams.items()})
+    return {name: pl.read_ipc_stream(BytesIO(each)) for name, each in streams.items()}
 
 
 def _once(folder, make):
