@@ -6,7 +6,7 @@ What was made stays in pytest's cache folder for as long as the code that makes 
 
 import hashlib
 import shutil
-import tarfile
+import sys
 import tempfile
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -16,6 +16,9 @@ from unittest.mock import patch
 
 import msgspec
 import polars as pl
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fixtures"))
+import packing
 
 from traceview import derive as deriving
 from traceview import parse as parsing
@@ -56,17 +59,8 @@ def code_key():
 
 def unpack(name, folder):
     """The run folder of a recorded run, unpacked below ``folder``."""
-    unpack_archive(RUNS / f"{name}.tar.xz", folder)
+    packing.unpack(RUNS / f"{name}.tar.xz", Path(folder))
     return Path(folder) / "run"
-
-
-def unpack_archive(path, folder):
-    """What one of our own archives holds, below ``folder``."""
-    with tarfile.open(path) as archive:
-        if hasattr(tarfile, "data_filter"):
-            archive.extractall(folder, filter="data")
-        else:  # Python before 3.10.12 and 3.11.4
-            archive.extractall(folder)
 
 
 def run_of(name):
