@@ -72,7 +72,7 @@ def f(x):
 f = torch.compile(f, backend="eager")
 f(torch.ones(2)); f(torch.ones(3))
 """
-#: With the user's variables alone a child prints what it does without us: one compiles to show it.
+#: With the user's variables alone a child prints what it does without us: none compiles to show it.
 HAS = """
 import os
 assert os.environ.get("TORCH_LOGS") == {own!r}
@@ -83,7 +83,7 @@ import multiprocessing, os, subprocess, sys
 def work():
     exec({has!r}, {{}})
 if __name__ == "__main__":
-    subprocess.run([sys.executable, "-c", {first!r}], check=True)
+    subprocess.run([sys.executable, "-c", {has!r}], check=True)
     import torch
     subprocess.run([sys.executable, "-c", {has!r}], check=True)
     child = multiprocessing.get_context("spawn").Process(target=work)
@@ -100,8 +100,7 @@ if __name__ == "__main__":
 def test_children_print_what_the_user_asked_for(tmp_path, own):
     log = tmp_path / "logs.txt"
     given = {"TORCH_LOGS": "graph_breaks,recompiles", "TORCH_LOGS_OUT": str(log)}
-    has = HAS.format(own=own)
-    script = CHILDREN.format(has=has, first=has + COMPILES if own else has, compiles=COMPILES)
+    script = CHILDREN.format(has=HAS.format(own=own), compiles=COMPILES)
     run = run_child(
         write_script(tmp_path, script), env=given, fresh=True, torch_logs=own,
         user_logs=[own] if own else [], variables=["TORCH_LOGS", "TORCH_LOGS_OUT"],
@@ -113,6 +112,5 @@ def test_children_print_what_the_user_asked_for(tmp_path, own):
     if own is None:
         assert run.err == ""
     else:
-        said = [line for line in run.err.splitlines() if "Recompiling function" in line]
-        assert len({line.split()[2] for line in said}) == 2, "its first child and itself"
+        assert "Recompiling function" in run.err
         assert "[__graph_breaks]" not in run.err
