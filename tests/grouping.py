@@ -30,7 +30,7 @@ def group(nodeid):
     if file.endswith("_browser.py"):
         return "browser"
     child = file.startswith("tests/collectors/test_child_")
-    if file in FORKED or child and not file.endswith("_exec_live.py"):
+    if file in FORKED or (child and not file.endswith("_exec_live.py")):
         return "torch"  # one process forks the scripts of all of them
     words = "" if file.endswith("_live.py") else rest.partition("[")[2]
     for pattern, name_of in WRITTEN:
