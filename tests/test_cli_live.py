@@ -119,7 +119,7 @@ while True:
     model(torch.randn(n), str(n) and n)
 """
     )
-    done = diagnose(tmp_path, body, "--timeout", "4", "--no-baseline")
+    done = diagnose(tmp_path, body, "--timeout", "3", "--no-baseline")
     assert done.returncode in (0, 3)
     check(tmp_path, done, done.returncode)
 

@@ -1,8 +1,9 @@
 """A process that has imported torch and forks for each script: the second half of its start.
 
-Half of a short run is torch's import. Requests come as lines of JSON on stdin; the answers on
-stdout are the fork's process id, then its status as ``os.waitpid`` gives it. In the fork Python's
-own order is kept: PYTHONPATH, ``sitecustomize``, the script's folder, the script as ``__main__``.
+Half of a short run is torch's import, and that of the compilers. Requests come as lines of JSON on
+stdin; the answers on stdout are the fork's process id, then its status as ``os.waitpid`` gives it.
+In the fork Python's own order is kept: PYTHONPATH, ``sitecustomize``, the script's folder, the
+script as ``__main__``.
 The collector finds torch imported, as it does in a notebook, and torch reads its log variables
 again; ``test_child_live.py`` has the scripts that start without.
 """
@@ -15,9 +16,15 @@ import sys
 import types
 from pathlib import Path
 
+os.environ["TORCH_WARM_POOL"] = "0"  # or forks would share Inductor's processes
+
 import torch
 import torch._dynamo
+import torch._dynamo.backends.debugging
+import torch._dynamo.repro.after_aot
 import torch._functorch.aot_autograd
+import torch._inductor.compile_fx
+import torch._inductor.fx_passes.joint_graph
 import torch.profiler
 
 
