@@ -52,18 +52,6 @@ def test_a_script_that_replaces_itself_is_followed_whatever_way_it_takes(tmp_pat
     assert len(run.files) == 1
 
 
-def test_a_fork_that_becomes_another_program_is_not_followed(tmp_path):
-    script = write_script(
-        tmp_path,
-        "import os, sys\nif len(sys.argv) > 1:\n    sys.exit()\npid = os.fork()\n"
-        "if not pid:\n    os.execv(sys.executable, [sys.executable, *sys.argv, 'child'])\n"
-        f"os.waitpid(pid, 0)\n{WORK}",
-    )
-    run = run_child(script)
-    assert run.returncode == 0, run.err
-    assert len(run.of("process")) == 1
-
-
 COMPILES = """
 import torch
 def f(x):
