@@ -1,0 +1,586 @@
+"""From a callable that is wrong to its operator, and to what in the compiler does it.
+
+Every try compiles the callable again and compares: some of its operators by the backend that is
+wrong, the others in eager (`pieces`); then with some of the compiler's passes, decompositions or
+lowerings left out, where torch's own bisector asks; then with settings. All in this process, as the
+comparison itself, and in a time that is given.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .frames import Frames
+from .pieces import Backend, Piece, Pieces, operator_name
+from .standalone import Standalone
+from .taken import cloned
+
+Outputs = Mapping[str, Any]
+#: Runs the call with this backend, under this configuration of Inductor's.
+Run = Callable[[Backend, Mapping[str, Any]], Outputs]
+
+_LOWERINGS, _DECOMPOSITIONS = "lowerings", "decomposition"
+#: Parts that torch's bisector can leave out, in the order in which they are tried.
+_PARTS = ("pre_grad_passes", "joint_graph_passes", "post_grad_passes", _DECOMPOSITIONS, _LOWERINGS)
+_CUSTOM_PASSES = (
+    "pre_grad_custom_pass", "joint_custom_pre_pass", "joint_custom_post_pass",
+    "post_grad_custom_pre_pass", "post_grad_custom_post_pass", "_pre_fusion_custom_pass",
+    "_post_fusion_custom_pass", "custom_partitioner_fn",
+)  # fmt: skip
+#: Settings that leave out a part of code generation, the least costly first, and what that is.
+_SETTINGS = (
+    ("torch._inductor.config.emulate_precision_casts", True, "rounding"),
+    ("torch._inductor.config.cpp.simdlen", 1, "vectorized code"),
+    ("torch._inductor.config.max_fusion_size", 1, "fusion"),
+    ("torch._inductor.config.inplace_buffers", False, "reuse of memory"),
+    ("torch._inductor.config.allow_buffer_reuse", False, "reuse of memory"),
+    ("torch._inductor.config.layout_optimization", False, "memory layout"),
+    ("torch._inductor.config.comprehensive_padding", False, "padding"),
+    ("torch._inductor.config.split_reductions", False, "split reductions"),
+    ("torch._inductor.config.triton.persistent_reductions", False, "persistent reductions"),
+)
+_STACK_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+class OutOfTime(Exception):
+    """The budget is used up."""
+
+
+@dataclass
+class Case:
+    """What is wrong: with the backend ``rung`` of these arguments, and not with ``right``.
+
+    ``wrong`` judges what ``run`` gives. ``until``: the end of the budget.
+    """
+
+    rung: Any
+    right: str | None
+    how: Mapping[str, Any]
+    patch: Mapping[str, Any]
+    run: Run
+    wrong: Callable[[Outputs], bool]
+    until: float
+    folder: Path
+    name: str
+    draws: bool
+
+
+@dataclass
+class Found:
+    """What is known so far: the keys of the ``output_fault`` event."""
+
+    operator: str | None = None
+    operators: list[str] = field(default_factory=list)
+    file: str | None = None
+    line: int | None = None
+    module: str | None = None
+    part: str | None = None
+    part_name: str | None = None
+    part_file: str | None = None
+    part_line: int | None = None
+    users: bool | None = None
+    graph: str | None = None
+    kernel: str | None = None
+    remedies: list[str] = field(default_factory=list)
+    result: str | None = None
+    element: list[int] | None = None
+    eager: float | None = None
+    compiled: float | None = None
+    exact: float | None = None
+    script: str | None = None
+    script_why: str | None = None
+    reproduced: int | None = None
+    why: str | None = None
+    tries: int = 0
+
+
+class Bisection:
+    """One callable."""
+
+    def __init__(self, torch: Any, frames: Frames, case: Case) -> None:
+        self._torch, self._frames, self._case = torch, frames, case
+        self._inner = backend_of(torch, case.rung, case.how)
+        self._kept: tuple[Piece, list[Any]] | None = None
+        self._grad = True
+        self._doing = ""
+        self._all: list[Any] = []
+        self.found = Found()
+
+    def carry_out(self) -> Found:
+        """As far as the budget goes."""
+        found = self.found
+        try:
+            with without_caches(self._torch):
+                self._carry_out()
+        except OutOfTime:
+            found.why = f"the budget was used up: {self._doing}"
+        except Exception as error:  # noqa: BLE001 - the user's code, or the compiler
+            found.why = f"{self._doing}: {type(error).__name__}: {error}"[:500]
+        return found
+
+    def _carry_out(self) -> None:
+        self._doing = "the operator was not looked for to the end"
+        first, last = self._operator()
+        self._doing = "what the compiler does was not found"
+        switches = Switches(self._torch)
+        with switches.on():
+            self._try(first, last, keep=self._keep)
+        self._name_operator()
+        if not self._declared():
+            self._part(switches, first, last)
+        self._kernel()
+        self._doing = "no script was written"
+        self._hand_over()
+
+    # -- the operator ------------------------------------------------------------------------------
+
+    def _operator(self) -> tuple[int, int]:
+        """The smallest range of operators that is wrong by itself."""
+        whole = Pieces(self._torch, self._inner)
+        if not self._is_wrong(whole):
+            raise ValueError("a new compile of the whole graph is right")
+        self._all = whole.operators
+        first, last = 0, len(whole.operators)
+        while last - first > 1:
+            middle = (first + last) // 2
+            if self._try(first, middle):
+                last = middle
+            elif self._try(middle, last):
+                first = middle
+            else:
+                break
+            self._near(first, last)
+        if last - first > 1:  # several have to be compiled together
+            last = least(first + 1, last, lambda end: self._try(first, end))
+            first = last - least(1, last - first, lambda count: self._try(last - count, last))
+        self._near(first, last)
+        return first, last
+
+    def _near(self, first: int, last: int) -> None:
+        """What is known of the operator while the range is still large."""
+        node = self._all[last - 1]
+        if last - first == 1:
+            self.found.operator = operator_name(node.target, self._torch)
+        self.found.operators = [
+            operator_name(each.target, self._torch) for each in self._all[first:last]
+        ][:32]
+
+    def _name_operator(self) -> None:
+        if self._kept is not None:
+            node = self._kept[0].operators[-1]
+            self.found.operator = operator_name(node.target, self._torch)
+            self._place(node)
+
+    def _place(self, node: Any) -> bool:
+        """The user's line of a node, and the module; whether there is such a line."""
+        place = users_line(node.meta.get("stack_trace"), self._frames)
+        stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+        if stack:
+            name, kind = list(stack.values())[-1][:2]
+            kind = getattr(kind, "__name__", None) or str(kind).rpartition(".")[2]
+            self.found.module = f"{module_name(name)} ({kind})"
+        if place is not None:
+            self.found.file, self.found.line = place
+        return place is not None
+
+    # -- what does it ------------------------------------------------------------------------------
+
+    def _declared(self) -> bool:
+        """Whether an operator of the piece does what it does not declare."""
+        if self._kept is None:
+            return False
+        for name, kind, text in undeclared(self._torch, *self._kept):
+            place = definition(operator_function(self._torch, name))
+            self._set_part("custom operator", text, place)
+            self.found.operator = name
+            if kind == "mutates":
+                self.found.remedies.append(f"name the argument in mutates_args of {name}")
+            else:
+                self.found.remedies.append(f"correct the {kind} of {name}")
+            return True
+        return False
+
+    def _part(self, switches: Switches, first: int, last: int) -> None:
+        found, torch = self.found, self._torch
+        if not isinstance(self._case.rung, str):
+            self._set_part("backend", None, definition(self._case.rung))
+        for name in _CUSTOM_PASSES:
+            own = getattr(torch._inductor.config, name, None)
+            if own and self._try(first, last, **{name: None}) is False:
+                self._set_part("pass", name, definition(own))
+                self._remedy(f"torch._inductor.config.{name}=None", **{name: None})
+                return
+        for part in _PARTS:
+            keys = [key for kind, key in switches.seen if kind == part]
+            if not keys:
+                continue
+            with switches.on(off={(part, key) for key in keys}):
+                if self._try(first, last) is not False:
+                    continue
+            # the first so many are left in: from which on is it wrong?
+            def wrong(count: int, part: str = part, keys: list[str] = keys) -> bool:
+                with switches.on(off={(part, key) for key in keys[count:]}):
+                    return bool(self._try(first, last))
+
+            key = keys[least(1, len(keys), wrong) - 1]
+            self._blame(switches, part, key)
+            if part == _LOWERINGS and not found.users:
+                self._settings(first, last)
+            self._confirm(switches, part, key)
+            return
+        if self._case.rung == "inductor":
+            self._settings(first, last)
+
+    def _blame(self, switches: Switches, part: str, key: str) -> None:
+        """A pass, a decomposition or a lowering is what does it."""
+        found, torch = self.found, self._torch
+        node, op, graph = switches.seen[part, key]
+        found.graph = graph
+        name = operator_name(op, torch) if op is not None else key
+        function: Any = None
+        if part == _DECOMPOSITIONS:
+            function = torch._inductor.decomposition.decompositions.get(op)
+        elif part == _LOWERINGS:
+            function = torch._inductor.lowering.lowerings.get(op)
+        if op is not None:
+            found.operator = name
+        if node is not None:
+            self._place(node)
+        words = {_DECOMPOSITIONS: "decomposition", _LOWERINGS: "lowering"}
+        self._set_part(words.get(part, "pass"), name, definition(function))
+
+    def _confirm(self, switches: Switches, part: str, key: str) -> None:
+        """Whether the whole is right without it: then that is a remedy."""
+        _, op, _ = switches.seen[part, key]
+        same = {key}
+        with switches.on():
+            self._try(0, None)
+        if op is not None:
+            same |= {k for (p, k), (_, o, _) in switches.seen.items() if p == part and o is op}
+        with switches.on(off={(part, each) for each in same}):
+            right = self._try(0, None) is False
+        if not right:
+            return
+        if part == _DECOMPOSITIONS:
+            text = f"torch._inductor.decomposition.decompositions.pop(torch.ops.{op})"
+        elif part == _LOWERINGS:
+            text = f"torch._inductor.lowering.make_fallback(torch.ops.{op}, override_decomp=True)"
+        elif hasattr(self._torch._inductor.config, "disabled_passes"):
+            text = f"torch._inductor.config.disabled_passes={key}"
+        else:
+            return
+        self.found.remedies.append(text)
+
+    def _settings(self, first: int, last: int) -> None:
+        """The first setting that makes it right."""
+        config = self._torch._inductor.config
+        known = config.get_config_copy()
+        for setting, value, part in _SETTINGS:
+            name = setting.removeprefix("torch._inductor.config.")
+            if name not in known or known[name] == value or self._case.patch.get(name) == value:
+                continue
+            if name.startswith("triton") and not self._torch.cuda.is_available():
+                continue
+            if self._try(first, last, **{name: value}) is False:
+                self._set_part(part, None, None)
+                self._remedy(f"{setting}={value}", **{name: value})
+                return
+
+    def _remedy(self, text: str, **patch: Any) -> None:
+        if self._try(0, None, **patch) is False:
+            self.found.remedies.append(text)
+
+    def _set_part(self, part: str, name: str | None, place: tuple[str, int] | None) -> None:
+        found = self.found
+        found.part, found.part_name = part, name
+        found.part_file, found.part_line = place or (None, None)
+        found.users = place is not None and self._frames.is_user(place[0])
+        if not found.users:
+            found.part_file = found.part_line = None
+
+    def _kernel(self) -> None:
+        found = self.found
+        if self._case.rung == "inductor" and found.operator:
+            found.kernel = kernel_of(found.operator, self._modules())
+
+    def _modules(self) -> list[str]:
+        """Text of the code that the last compile wrote."""
+        modules = getattr(self._torch._inductor.codecache.PyCodeCache, "modules", [])
+        texts = []
+        for each in reversed(modules[-8:]):
+            with suppress(OSError, TypeError):
+                texts.append(Path(each.__file__).read_text(encoding="utf-8"))
+        return texts
+
+    # -- the script --------------------------------------------------------------------------------
+
+    def _hand_over(self) -> None:
+        """Values at the worst element, and a script that shows it."""
+        found, case = self.found, self._case
+        if self._kept is None:
+            return
+        piece, given = self._kept
+        alone = Standalone(
+            self._torch,
+            piece.module,
+            given,
+            self._inner,
+            case.rung,
+            case.how,
+            grad=self._grad,
+            fallback_random=bool(case.patch.get("fallback_random")) and case.draws,
+        )
+        with self._torch._inductor.config.patch(compile_threads=1, **case.patch):
+            worst = alone.worst()
+        if worst is not None:
+            found.result, found.element = worst.name, worst.element
+            found.eager, found.compiled, found.exact = worst.eager, worst.compiled, worst.exact
+        if found.users:
+            where = f"{Path(found.part_file or '').name}:{found.part_line}"
+            found.script_why = (
+                f"the {found.part} is your own ({where}): a script with torch alone hasn't got it"
+            )
+            return
+        if not isinstance(case.rung, str):
+            found.script_why = "the backend is your own: a script with torch alone hasn't got it"
+            return
+        title = f"{found.operator} compiled with backend={case.rung!r} is wrong"
+        left = lambda: case.until - time.monotonic()  # noqa: E731
+        written = alone.script(case.folder, case.name, f"{title}.", left)
+        found.script, found.reproduced, found.script_why = written
+
+    # -- tries -------------------------------------------------------------------------------------
+
+    def _keep(self, piece: Piece, given: Sequence[Any]) -> None:
+        if self._kept is None:
+            self._kept = piece, list(cloned(given, self._torch))
+            self._grad = self._torch.is_grad_enabled()
+
+    def _try(
+        self,
+        first: int,
+        last: int | None,
+        keep: Callable[[Piece, Sequence[Any]], None] | None = None,
+        **patch: Any,
+    ) -> bool | None:
+        """Whether it is wrong with these operators compiled; None where that can't be run."""
+        try:
+            return self._is_wrong(Pieces(self._torch, self._inner, first, last, keep), **patch)
+        except OutOfTime:
+            raise
+        except Exception:  # noqa: BLE001 - a part of a graph may not compile by itself
+            return None
+
+    def _is_wrong(self, backend: Backend, **patch: Any) -> bool:
+        if time.monotonic() > self._case.until:
+            raise OutOfTime
+        self.found.tries += 1
+        return self._case.wrong(self._case.run(backend, {**self._case.patch, **patch}))
+
+
+def least(low: int, high: int, wrong: Callable[[int], bool | None]) -> int:
+    """The least number from ``low`` to ``high`` that is wrong, where ``high`` is, by halving."""
+    while low < high:
+        middle = (low + high) // 2
+        if wrong(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def backend_of(torch: Any, rung: Any, how: Mapping[str, Any]) -> Backend:
+    """What torch.compile makes of these arguments, as a function of a graph and its inputs."""
+    mode, options, dynamic = (how.get(name) for name in ("mode", "options", "dynamic"))
+    if rung == "inductor":
+        return torch._TorchCompileInductorWrapper(mode, options, dynamic)  # type: ignore[no-any-return]
+    return torch._TorchCompileWrapper(rung, mode, options, dynamic)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def without_caches(torch: Any) -> Iterator[None]:
+    """Every try compiles: what is left out of the compiler is in no key of a cache."""
+    with ExitStack() as stack:
+        for config, name in (
+            (torch._inductor.config, "force_disable_caches"),
+            (torch._inductor.config, "fx_graph_cache"),
+            (torch._functorch.config, "enable_autograd_cache"),
+        ):
+            with suppress(AttributeError, KeyError):
+                stack.enter_context(config.patch({name: name == "force_disable_caches"}))
+        yield
+
+
+class Switches:
+    """Leaves out parts of the compiler where torch's own bisector asks whether to.
+
+    ``seen``: by (kind, name), the graph's node and operator where there are, and the direction.
+    Nothing is written, and torch's caches of compiled graphs are passed over.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self.seen: dict[tuple[str, str], tuple[Any, Any, str | None]] = {}
+        self._off: set[tuple[str, str]] = set()
+
+    @contextmanager
+    def on(self, off: set[tuple[str, str]] | None = None) -> Iterator[None]:
+        """Look, and leave out these."""
+        try:
+            from torch._inductor.compiler_bisector import CompilerBisector
+        except ImportError:  # a torch without it
+            yield
+            return
+        plain = CompilerBisector.__dict__["disable_subsystem"]
+        enabled = CompilerBisector.bisection_enabled
+        self._off = off or set()
+        CompilerBisector.disable_subsystem = self._asked
+        CompilerBisector.bisection_enabled = True
+        try:
+            yield
+        finally:
+            CompilerBisector.disable_subsystem = plain
+            CompilerBisector.bisection_enabled = enabled
+
+    def _asked(self, _backend: str, kind: str, info: Callable[[], str] | None = None) -> bool:
+        if kind not in _PARTS or info is None:
+            return False
+        node = op = graph = None
+        key = info()
+        if kind == _LOWERINGS:
+            lowered = self._torch._inductor.virtualized.V.graph
+            node = lowered.current_node
+            op, graph = node.target, "backward" if lowered.is_backward else "forward"
+            key = f"{graph} {key}"
+        elif kind == _DECOMPOSITIONS:
+            op = _operator_of(self._torch, key)
+            key = str(op or key)
+        self.seen.setdefault((kind, key), (node, op, graph))
+        return (kind, key) in self._off
+
+
+def _operator_of(torch: Any, text: str) -> Any:
+    """The operator that ``<OpOverload(op='aten.gelu', overload='default')>`` names."""
+    found = re.search(r"op='(\w+)\.(\w+)', overload='(\w+)'", text)
+    if not found:
+        return None
+    return getattr(getattr(getattr(torch.ops, found[1]), found[2], None), found[3], None)
+
+
+# -- what is named ---------------------------------------------------------------------------------
+
+
+def users_line(stack: str | None, frames: Frames) -> tuple[str, int] | None:
+    """The innermost line of the user's in the text of a stack."""
+    places = _STACK_LINE.findall(stack or "")
+    return next(((f, int(n)) for f, n in reversed(places) if frames.is_user(f)), None)
+
+
+def module_name(path: str) -> str:
+    """``0.attn`` of ``L['self']._modules['0'].attn``; ``self`` of the module itself."""
+    plain = re.sub(r"\._modules\['([^']*)'\]|\['([^']*)'\]", r".\1\2", path)
+    plain = plain.removeprefix("L.").removeprefix("G.")
+    return plain.removeprefix("self.") or "self"
+
+
+def definition(function: Any) -> tuple[str, int] | None:
+    """File and line of what a function was made from."""
+    for _ in range(16):
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inner is None:
+            break
+        function = inner
+    code = getattr(getattr(function, "__call__", None), "__code__", None)  # noqa: B004
+    code = getattr(function, "__code__", code)
+    return (code.co_filename, code.co_firstlineno) if code is not None else None
+
+
+def operator_function(torch: Any, name: str) -> Any:
+    """The user's function of a custom operator ``shop.halve``; None where it isn't one."""
+    known = getattr(torch._library.custom_ops, "OPDEFS", {})
+    found = known.get(name.replace(".", "::", 1))
+    return getattr(found, "_init_fn", None)
+
+
+def kernel_of(operator: str, modules: Sequence[str]) -> str | None:
+    """The generated kernel that computes an operator, by the names that Inductor gives them."""
+    plain = operator.partition(".")[2].partition(".")[0].strip("_")
+    names = [name for text in modules for name in re.findall(r"^(\w+) = async_compile", text, re.M)]
+    return next((name for name in names if f"_{plain}_" in name), names[0] if len(names) == 1 else None)
+
+
+# -- what an operator does and does not declare ----------------------------------------------------
+
+
+def undeclared(torch: Any, piece: Piece, given: Sequence[Any]) -> list[tuple[str, str, str]]:
+    """(operator, kind, words) of operators that are not torch's own, run on these inputs."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves, tree_map_only
+
+    found: list[tuple[str, str, str]] = []
+    tensor = torch.Tensor
+
+    class Watch(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            kwargs = kwargs or {}
+            if func.namespace in ("aten", "prim", "prims"):
+                return func(*args, **kwargs)
+            name = operator_name(func, torch)
+            before = tree_map_only(tensor, lambda t: t.detach().clone(), (args, kwargs))
+            fake: Any = None
+            with suppress(Exception):
+                fake = _faked(torch, func, args, kwargs)
+            result = func(*args, **kwargs)
+            known = func._schema.arguments
+            pairs = [(known[n].name, args[n], before[0][n]) for n in range(len(args))]
+            pairs += [(key, value, before[1][key]) for key, value in kwargs.items()]
+            mutable = {each.name for each in known if each.alias_info is not None}
+            outputs = [each for each in tree_leaves(result) if isinstance(each, tensor)]
+            for argument, now, then in pairs:
+                if argument in mutable or not isinstance(now, tensor):
+                    continue
+                if not torch.equal(torch.nan_to_num(now), torch.nan_to_num(then)):
+                    text = f"it writes into its argument {argument} and doesn't declare that"
+                    found.append((name, "mutates", text))
+                storage = now.untyped_storage().data_ptr()
+                if any(each.untyped_storage().data_ptr() == storage for each in outputs):
+                    text = f"its result shares memory with its argument {argument}"
+                    found.append((name, "alias", text))
+            said = [each for each in tree_leaves(fake) if isinstance(each, tensor)]
+            for real, expected in zip(outputs, said, strict=False):
+                for what in ("shape", "dtype", "stride()"):
+                    a, b = (_looked(each, what) for each in (real, expected))
+                    if a != b:
+                        words = what.removesuffix("()")
+                        found.append((name, "fake", f"its fake gives {words} {b}, the operator {a}"))
+                        break
+            return result
+
+    with suppress(Exception), torch.no_grad(), Watch():
+        piece.module(*cloned(given, torch))
+    return found
+
+
+def _looked(tensor: Any, what: str) -> Any:
+    if what == "stride()":
+        pairs = zip(tensor.shape, tensor.stride(), strict=True)
+        return tuple(step for size, step in pairs if size > 1)
+    found = getattr(tensor, what)
+    return tuple(found) if what == "shape" else str(found).removeprefix("torch.")
+
+
+def _faked(torch: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    from torch.utils._pytree import tree_map_only
+
+    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    args, kwargs = tree_map_only(torch.Tensor, mode.from_tensor, (args, kwargs))
+    with mode:
+        return func(*args, **kwargs)

@@ -1,0 +1,205 @@
+"""Graphs cut into pieces: some operators compiled by a backend, the others run as they are.
+
+Dynamo hands the graphs of a callable over one after the other. Their operators are counted through,
+so that a search can ask for any range of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Compiled = Callable[..., Any]
+Backend = Callable[[Any, Sequence[Any]], Compiled]
+
+_CALLS = ("call_function", "call_method", "call_module")
+_ENTER, _EXIT, _GRAD = "_enter_autocast", "_exit_autocast", "_set_grad_enabled"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a graph as a graph module, and the nodes around that it reads and gives."""
+
+    module: Any
+    operators: tuple[Any, ...]
+    nodes: tuple[Any, ...]
+    reads: tuple[Any, ...]
+    gives: tuple[Any, ...]
+
+
+class Pieces:
+    """A backend for torch.compile: ``inner`` compiles the operators from ``first`` up to ``last``.
+
+    ``operators`` are those seen, ``pieces`` what was compiled. A piece's first arguments are kept
+    by ``keep`` if there is one.
+    """
+
+    def __init__(
+        self,
+        torch: Any,
+        inner: Backend,
+        first: int = 0,
+        last: int | None = None,
+        keep: Callable[[Piece, Sequence[Any]], None] | None = None,
+    ) -> None:
+        self._torch, self._inner, self._keep = torch, inner, keep
+        self._first, self._last = first, last
+        self.operators: list[Any] = []
+        self.pieces: list[Piece] = []
+        self.__name__ = "pieces"
+
+    def __call__(self, module: Any, inputs: Sequence[Any], **_options: Any) -> Compiled:
+        nodes = list(module.graph.nodes)
+        cuts = cut_points(nodes, self._torch)
+        begin = len(self.operators)
+        self.operators += [nodes[at] for at in cuts]
+        end = len(self.operators)
+        first, last = max(self._first, begin), end if self._last is None else min(self._last, end)
+        if first >= last:
+            return module.forward  # type: ignore[no-any-return]
+        if (first, last) == (begin, end) and self._keep is None:
+            return self._inner(module, inputs)
+        start = cuts[first - begin]
+        stop = cuts[last - begin] if last < end else len(nodes) - 1
+        operators = tuple(nodes[at] for at in cuts[first - begin : last - begin])
+        piece = piece_of(module, nodes, start, stop, operators, self._torch)
+        self.pieces.append(piece)
+        examples = [node.meta.get("example_value") for node in piece.reads]
+        return self._around(module, piece, self._inner(piece.module, examples))
+
+    def _around(self, module: Any, piece: Piece, compiled: Compiled) -> Compiled:
+        """The whole graph, with what is compiled in the place of the piece."""
+        keep = self._keep
+        done = [each for each in piece.nodes if each.op != "get_attr" and not _is_state(each)]
+
+        class Run(self._torch.fx.Interpreter):  # type: ignore[misc, name-defined]
+            def run_node(self, node: Any) -> Any:
+                if node is not done[0]:
+                    return super().run_node(node)
+                given = [self.env[each] for each in piece.reads]
+                if keep is not None:
+                    keep(piece, given)
+                found = compiled(*given)
+                self.env.update(dict.fromkeys(done))
+                self.env.update(zip(piece.gives, found, strict=True))
+                return self.env[node]
+
+        def run(*args: Any) -> Any:
+            interpreter = Run(module, garbage_collect_values=False)
+            interpreter.extra_traceback = False
+            return interpreter.run(*args, enable_io_processing=False)
+
+        return run
+
+
+def cut_points(nodes: Sequence[Any], torch: Any) -> list[int]:
+    """Places of the operators before which a graph can be cut: only tensors and sizes cross.
+
+    An operator that is none belongs to the one before it, as ``getitem`` does.
+    """
+    last_use: dict[Any, int] = {}
+    for place, node in enumerate(nodes):
+        last_use.update(dict.fromkeys(node.all_input_nodes, place))
+    found: list[int] = []
+    alive: set[Any] = set()
+    for place, node in enumerate(nodes):
+        alive = {each for each in alive if last_use[each] >= place}
+        if node.op in _CALLS and not _is_state(node) and not alive:
+            found.append(place)
+        crosses = node.op in ("placeholder", "get_attr") or _is_state(node)
+        value = node.meta.get("example_value")
+        if not crosses and not isinstance(value, (torch.Tensor, torch.SymInt)) and node.users:
+            alive.add(node)
+    if not found:
+        found = [place for place, node in enumerate(nodes) if node.op in _CALLS][:1]
+    return found
+
+
+def piece_of(
+    module: Any, nodes: Sequence[Any], start: int, stop: int, operators: tuple[Any, ...], torch: Any
+) -> Piece:
+    """The nodes from ``start`` up to ``stop``, under the autocast and gradient mode around them."""
+    while _is_state(nodes[stop - 1]) or nodes[stop - 1].op == "get_attr":
+        stop -= 1
+    inside = [node for node in nodes[start:stop] if node.op != "placeholder"]
+    reads = [
+        node
+        for node in nodes[:start]
+        if node.op != "get_attr"
+        and (any(user in inside for user in node.users) or _is_size(node, torch))
+        and not _is_state(node)
+    ]
+    gives = [node for node in inside if any(user not in inside for user in node.users)]
+    gives = [node for node in gives if not _is_state(node) and node.op != "get_attr"]
+    graph = torch.fx.Graph()
+    new: dict[Any, Any] = {}
+    for node in reads:
+        new[node] = graph.placeholder(node.name)
+        new[node].meta = dict(node.meta)
+    for node in nodes[:start]:
+        if node.op == "get_attr" and any(user in inside for user in node.users):
+            new[node] = graph.node_copy(node)
+    usual = torch.is_grad_enabled()
+    before = [each for each in _states(nodes[:start]) if each.args[:1] != (usual,)]
+    for node in (*before, *inside):
+        new[node] = graph.node_copy(node, lambda known: new[known])
+    for node in reversed(_states(nodes[:stop])):
+        if _name(node) == _ENTER:  # the graph around enters it, too
+            graph.call_function(torch.amp.autocast_mode._exit_autocast, (new[node],))
+    graph.output(tuple(new[node] for node in gives))
+    made = torch.fx.GraphModule(module, graph, "Piece")
+    return Piece(made, operators, tuple(inside), tuple(reads), tuple(gives))
+
+
+def _states(nodes: Sequence[Any]) -> list[Any]:
+    """What is in force after these nodes: entered autocasts, and the last gradient mode."""
+    entered: list[Any] = []
+    mode: Any = None
+    for node in nodes:
+        if _name(node) == _ENTER:
+            entered.append(node)
+        elif _name(node) == _EXIT:
+            entered.remove(node.args[0])
+        elif _name(node) == _GRAD:
+            mode = node
+    return entered + ([mode] if mode is not None else [])
+
+
+def _name(node: Any) -> str:
+    return getattr(node.target, "__name__", "") if node.op == "call_function" else ""
+
+
+def _is_state(node: Any) -> bool:
+    return _name(node) in (_ENTER, _EXIT, _GRAD)
+
+
+def _is_size(node: Any, torch: Any) -> bool:
+    """A symbolic size that the graph is given."""
+    value = node.meta.get("example_value")
+    return node.op == "placeholder" and isinstance(value, torch.SymInt)
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def operator_name(target: Any, torch: Any) -> str:
+    """``aten.sigmoid``, ``shop.halve``: of a node's target, as far as torch has such an operator."""
+    name = str(target)
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return name.removesuffix(".default")
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return target.name()  # type: ignore[no-any-return]
+    plain = target if isinstance(target, str) else getattr(target, "__name__", name)
+    plain = _PYTHONS.get(plain.strip("_"), plain)
+    for each in (plain, plain.strip("_"), f"{plain}_"):
+        if hasattr(torch.ops.aten, each):
+            return f"aten.{each}"
+    return plain
+
+
+#: Operators of Python's that torch has by another name.
+_PYTHONS: Mapping[str, str] = {
+    "truediv": "div", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "invert": "bitwise_not", "mod": "remainder", "floordiv": "floor_divide", "getitem": "select",
+}  # fmt: skip
