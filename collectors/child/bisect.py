@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from .frames import Frames
+from .operators import Listed, Ran, first_unlike, undeclared, users_line
 from .pieces import Backend, Piece, Pieces, operator_name
 from .standalone import Standalone
 from .taken import cloned
 
 Outputs = Mapping[str, Any]
-#: Runs the call with this backend, under this configuration of Inductor's.
-Run = Callable[[Backend, Mapping[str, Any]], Outputs]
+#: Runs the call with this backend (None: in eager), under this configuration of Inductor's.
+Run = Callable[..., Outputs]
 
 _LOWERINGS, _DECOMPOSITIONS = "lowerings", "decomposition"
 #: Parts that torch's bisector can leave out, in the order in which they are tried.
@@ -45,7 +46,6 @@ _SETTINGS = (
     ("torch._inductor.config.split_reductions", False, "split reductions"),
     ("torch._inductor.config.triton.persistent_reductions", False, "persistent reductions"),
 )
-_STACK_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 class OutOfTime(Exception):
@@ -125,6 +125,10 @@ class Bisection:
         return found
 
     def _carry_out(self) -> None:
+        if self._case.rung == "eager":
+            self._doing = "what Dynamo captures was not compared to the end"
+            self._captured()
+            return
         self._doing = "the operator was not looked for to the end"
         first, last = self._operator()
         self._doing = "what the compiler does was not found"
@@ -189,13 +193,40 @@ class Bisection:
             self.found.file, self.found.line = place
         return place is not None
 
+    def _captured(self) -> None:
+        """What Dynamo captures is not what the code does: the first operator that is another."""
+        found, torch, frames = self.found, self._torch, self._frames
+        eager: list[Ran] = []
+        other: list[Ran] = []
+
+        def backend(module: Any, _inputs: Sequence[Any], **_options: Any) -> Callable[..., Any]:
+            def run(*args: Any) -> Any:
+                with Listed(torch, frames, other, backward=False):
+                    interpreter = torch.fx.Interpreter(module)
+                    return interpreter.run(*args, enable_io_processing=False)
+
+            return run
+
+        forward, backward = (Listed(torch, frames, eager, backward=each) for each in (False, True))
+        self._case.run(None, {}, forward, backward)
+        self._case.run(backend, {}, None, Listed(torch, frames, other, backward=True))
+        found.tries += 1
+        found.part, found.script_why = "capture", "it would be your own code"
+        first = first_unlike(eager, other)
+        if first is None:
+            found.why = "the same operators run with the same results in the graphs and in eager"
+            return
+        found.operator, found.operators = first.name, [first.name]
+        found.file, found.line = first.file, first.line
+        found.graph = "backward" if first.backward else "forward"
+
     # -- what does it ------------------------------------------------------------------------------
 
     def _declared(self) -> bool:
         """Whether an operator of the piece does what it does not declare."""
         if self._kept is None:
             return False
-        for name, kind, text in undeclared(self._torch, *self._kept):
+        for name, kind, text in undeclared(self._torch, self._kept[0].module, self._kept[1]):
             place = definition(operator_function(self._torch, name))
             self._set_part("custom operator", text, place)
             self.found.operator = name
@@ -223,6 +254,7 @@ class Bisection:
             with switches.on(off={(part, key) for key in keys}):
                 if self._try(first, last) is not False:
                     continue
+
             # the first so many are left in: from which on is it wrong?
             def wrong(count: int, part: str = part, keys: list[str] = keys) -> bool:
                 with switches.on(off={(part, key) for key in keys[count:]}):
@@ -287,7 +319,7 @@ class Bisection:
                 continue
             if name.startswith("triton") and not self._torch.cuda.is_available():
                 continue
-            if self._try(first, last, **{name: value}) is False:
+            if self._try(first, last, None, **{name: value}) is False:
                 self._set_part(part, None, None)
                 self._remedy(f"{setting}={value}", **{name: value})
                 return
@@ -461,6 +493,8 @@ class Switches:
         elif kind == _DECOMPOSITIONS:
             op = _operator_of(self._torch, key)
             key = str(op or key)
+            if self._torch._C._current_autograd_node() is not None:
+                graph = "backward"
         self.seen.setdefault((kind, key), (node, op, graph))
         return (kind, key) in self._off
 
@@ -476,17 +510,11 @@ def _operator_of(torch: Any, text: str) -> Any:
 # -- what is named ---------------------------------------------------------------------------------
 
 
-def users_line(stack: str | None, frames: Frames) -> tuple[str, int] | None:
-    """The innermost line of the user's in the text of a stack."""
-    places = _STACK_LINE.findall(stack or "")
-    return next(((f, int(n)) for f, n in reversed(places) if frames.is_user(f)), None)
-
-
 def module_name(path: str) -> str:
     """``0.attn`` of ``L['self']._modules['0'].attn``; ``self`` of the module itself."""
     plain = re.sub(r"\._modules\['([^']*)'\]|\['([^']*)'\]", r".\1\2", path)
-    plain = plain.removeprefix("L.").removeprefix("G.")
-    return plain.removeprefix("self.") or "self"
+    plain = re.sub(r"^[LG]\.", "", plain)
+    return re.sub(r"^(self|fn)\.", "", f"{plain}.").rstrip(".") or "self"
 
 
 def definition(function: Any) -> tuple[str, int] | None:
@@ -512,75 +540,6 @@ def kernel_of(operator: str, modules: Sequence[str]) -> str | None:
     """The generated kernel that computes an operator, by the names that Inductor gives them."""
     plain = operator.partition(".")[2].partition(".")[0].strip("_")
     names = [name for text in modules for name in re.findall(r"^(\w+) = async_compile", text, re.M)]
-    return next((name for name in names if f"_{plain}_" in name), names[0] if len(names) == 1 else None)
-
-
-# -- what an operator does and does not declare ----------------------------------------------------
-
-
-def undeclared(torch: Any, piece: Piece, given: Sequence[Any]) -> list[tuple[str, str, str]]:
-    """(operator, kind, words) of operators that are not torch's own, run on these inputs."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_leaves, tree_map_only
-
-    found: list[tuple[str, str, str]] = []
-    tensor = torch.Tensor
-
-    class Watch(TorchDispatchMode):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            kwargs = kwargs or {}
-            if func.namespace in ("aten", "prim", "prims"):
-                return func(*args, **kwargs)
-            name = operator_name(func, torch)
-            before = tree_map_only(tensor, lambda t: t.detach().clone(), (args, kwargs))
-            fake: Any = None
-            with suppress(Exception):
-                fake = _faked(torch, func, args, kwargs)
-            result = func(*args, **kwargs)
-            known = func._schema.arguments
-            pairs = [(known[n].name, args[n], before[0][n]) for n in range(len(args))]
-            pairs += [(key, value, before[1][key]) for key, value in kwargs.items()]
-            mutable = {each.name for each in known if each.alias_info is not None}
-            outputs = [each for each in tree_leaves(result) if isinstance(each, tensor)]
-            for argument, now, then in pairs:
-                if argument in mutable or not isinstance(now, tensor):
-                    continue
-                if not torch.equal(torch.nan_to_num(now), torch.nan_to_num(then)):
-                    text = f"it writes into its argument {argument} and doesn't declare that"
-                    found.append((name, "mutates", text))
-                storage = now.untyped_storage().data_ptr()
-                if any(each.untyped_storage().data_ptr() == storage for each in outputs):
-                    text = f"its result shares memory with its argument {argument}"
-                    found.append((name, "alias", text))
-            said = [each for each in tree_leaves(fake) if isinstance(each, tensor)]
-            for real, expected in zip(outputs, said, strict=False):
-                for what in ("shape", "dtype", "stride()"):
-                    a, b = (_looked(each, what) for each in (real, expected))
-                    if a != b:
-                        words = what.removesuffix("()")
-                        found.append((name, "fake", f"its fake gives {words} {b}, the operator {a}"))
-                        break
-            return result
-
-    with suppress(Exception), torch.no_grad(), Watch():
-        piece.module(*cloned(given, torch))
-    return found
-
-
-def _looked(tensor: Any, what: str) -> Any:
-    if what == "stride()":
-        pairs = zip(tensor.shape, tensor.stride(), strict=True)
-        return tuple(step for size, step in pairs if size > 1)
-    found = getattr(tensor, what)
-    return tuple(found) if what == "shape" else str(found).removeprefix("torch.")
-
-
-def _faked(torch: Any, func: Any, args: Any, kwargs: Any) -> Any:
-    from torch.utils._pytree import tree_map_only
-
-    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
-    args, kwargs = tree_map_only(torch.Tensor, mode.from_tensor, (args, kwargs))
-    with mode:
-        return func(*args, **kwargs)
+    return next(
+        (name for name in names if f"_{plain}_" in name), names[0] if len(names) == 1 else None
+    )

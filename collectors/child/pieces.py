@@ -184,7 +184,7 @@ def _is_size(node: Any, torch: Any) -> bool:
 
 
 def operator_name(target: Any, torch: Any) -> str:
-    """``aten.sigmoid``, ``shop.halve``: of a node's target, as far as torch has such an operator."""
+    """``aten.sigmoid``, ``shop.halve``: of a node's target, where torch has such an operator."""
     name = str(target)
     if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return name.removesuffix(".default")
@@ -202,4 +202,5 @@ def operator_name(target: Any, torch: Any) -> str:
 _PYTHONS: Mapping[str, str] = {
     "truediv": "div", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
     "invert": "bitwise_not", "mod": "remainder", "floordiv": "floor_divide", "getitem": "select",
+    "setitem": "copy_",
 }  # fmt: skip

@@ -224,9 +224,7 @@ class Session:
 
                 config = self._config
                 folder = config.run / "accuracy"
-                compare_outputs(
-                    self._parts, taker, trials, bisect_s=config.bisect_s, folder=folder
-                )
+                compare_outputs(self._parts, taker, trials, bisect_s=config.bisect_s, folder=folder)
 
     def _measure_device(self) -> None:
         """What the device can do, after a script that came to its end."""

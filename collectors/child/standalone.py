@@ -154,18 +154,18 @@ class Standalone:
             return None, None, str(why)
         folder.mkdir(parents=True, exist_ok=True)
         path, saved = folder / f"{name}.py", folder / f"{name}.pt"
-        shown = 0
+        reason = None
         for inputs in (self._random_inputs, lambda: self._saved_inputs(saved)):
             if left() < _LEAST_S:
-                why = "the budget was used up before one could be checked"
+                reason = reason or "the budget was used up before one could be checked"
                 break
             path.write_text(self._text(title, code, inputs()), encoding="utf-8")
-            shown, why = self._checked(path, left())
+            shown, reason = self._checked(path, left())
             if shown == TIMES:
                 return str(path), shown, None
         for each in (path, saved):
             each.unlink(missing_ok=True)
-        return None, None, why
+        return None, None, reason
 
     def _checked(self, path: Path, left: float) -> tuple[int, str]:
         """In how many of the new processes the script shows the fault, and why not in all."""
@@ -207,10 +207,10 @@ class Standalone:
         foreign = _NOT_TORCHS.search(text)
         if foreign:
             raise ValueError(f"a script with torch alone hasn't got the operator {foreign[1]}")
-        for name in self._module.graph.python_code("self").globals:
-            if name not in known and name != "fx_pytree":
-                raise ValueError(f"a script with torch alone hasn't got the function {name}")
-        used = {name for name in known if re.search(rf"(?<![\w.]){name}\b", text)}
+        names = {*known, *self._module.graph.python_code("self").globals}
+        used = {name for name in names if re.search(rf"(?<![\w.]){name}\b", text)}
+        for name in used - set(known):
+            raise ValueError(f"a script with torch alone hasn't got the function {name}")
         imports = [known[name] for name in sorted(used) if known[name]]
         return "\n".join(["import torch", *imports]) + "\n\n\n" + text
 
@@ -237,7 +237,9 @@ class Standalone:
         how = {"backend": self._rung}
         how |= {n: self._how[n] for n in ("mode", "options", "dynamic") if self._how.get(n)}
         arguments = ", ".join(f"{name}={value!r}" for name, value in how.items())
-        settings = "torch._inductor.config.fallback_random = True\n" if self._fallback_random else ""
+        settings = (
+            "torch._inductor.config.fallback_random = True\n" if self._fallback_random else ""
+        )
         names = [node.name for node in self._module.graph.nodes if node.op == "placeholder"]
         (output,) = self._module.graph.find_nodes(op="output")
         return _SCRIPT.format(
@@ -273,7 +275,12 @@ class Standalone:
         wide = value.detach().double() if not value.is_complex() else value.detach().real.double()
         wide = wide[wide.isfinite()]
         low, high, mean, std = (
-            (float(wide.min()), float(wide.max()), float(wide.mean()), float(wide.std(correction=0)))
+            (
+                float(wide.min()),
+                float(wide.max()),
+                float(wide.mean()),
+                float(wide.std(correction=0)),
+            )
             if wide.numel()
             else (0.0, 0.0, 0.0, 0.0)
         )
@@ -291,7 +298,7 @@ def short(name: str) -> str:
 
 _SCRIPT = '''"""{title}
 
-Prints how far results with the compiler are from eager's; found with torch {version}.
+Prints how far compiled results are from eager's; found with torch {version}.
 """
 
 from pathlib import Path
@@ -299,22 +306,20 @@ from pathlib import Path
 {code}
 
 
-def values(shape, dtype, low, high, mean, std, stride=None, requires_grad=False, device="cpu"):
-    """Random numbers with this mean and deviation, within these limits."""
+def values(shape, dtype, low, high, mean, std, requires_grad=False, **layout):
     if low >= 0:
         made = torch.rand(shape, dtype=torch.float64) * (high - low) + low
     else:
         made = (torch.randn(shape, dtype=torch.float64) * std + mean).clamp(low, high)
-    return laid_out(made, dtype, stride, device).requires_grad_(requires_grad)
+    return laid_out(made, dtype, **layout).requires_grad_(requires_grad)
 
 
-def whole(shape, dtype, low, high, mean, stride=None, device="cpu"):
-    if dtype is torch.bool:
-        return laid_out(torch.rand(shape) < mean, dtype, stride, device)
-    return laid_out(torch.randint(low, high + 1, shape), dtype, stride, device)
+def whole(shape, dtype, low, high, mean, **layout):
+    made = torch.rand(shape) < mean if dtype is torch.bool else torch.randint(low, high + 1, shape)
+    return laid_out(made, dtype, **layout)
 
 
-def laid_out(made, dtype, stride, device):
+def laid_out(made, dtype, stride=None, device="cpu"):
     stride = made.stride() if stride is None else stride
     return torch.empty_strided(made.shape, stride, dtype=dtype, device=device).copy_(made)
 
@@ -324,30 +329,35 @@ def inputs():
 {inputs}
 
 
+def doubled(value):
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    return value.detach().double().requires_grad_(value.requires_grad)
+
+
 def results(call, double=False):
-    given = inputs()
-    if double:
-        given = [
-            g.detach().double().requires_grad_(g.requires_grad)
-            if isinstance(g, torch.Tensor) and g.is_floating_point() else g for g in given
-        ]
-    leaves = [g.clone() if isinstance(g, torch.Tensor) else g for g in given]
+    given = [doubled(value) if double else value for value in inputs()]
+    leaves = [value.clone() if isinstance(value, torch.Tensor) else value for value in given]
     torch.manual_seed(1)
     found = dict(zip({outputs}, call(*leaves)))
-    found = {{n: v for n, v in found.items() if isinstance(v, torch.Tensor)}}
-    sums = [v for v in found.values() if v.requires_grad]
-    wanted = {{n: g for n, g in zip({names}, given) if isinstance(g, torch.Tensor) and g.requires_grad}}
+    found |= {{f"argument {{n}} after the call": value for n, value in enumerate(leaves)}}
+    found = {{n: value for n, value in found.items() if isinstance(value, torch.Tensor)}}
+    wanted = [value for value in given if isinstance(value, torch.Tensor) and value.requires_grad]
+    sums = [value for n, value in found.items() if value.requires_grad and "argument" not in n]
     if sums and wanted:
         torch.manual_seed(2)
-        weights = [torch.randn(s.shape, dtype=torch.float64).to(s) for s in sums]
-        grads = torch.autograd.grad(sums, list(wanted.values()), weights, allow_unused=True)
-        found |= {{f"gradient of {{n}}": g for n, g in zip(wanted, grads) if g is not None}}
-    found |= {{f"argument {{n}} after the call": a for n, a in zip({names}, leaves) if isinstance(a, torch.Tensor)}}
+        weights = [torch.randn(each.shape, dtype=torch.float64).to(each) for each in sums]
+        grads = torch.autograd.grad(sums, wanted, weights, allow_unused=True)
+        found |= {{f"gradient {{n}}": each for n, each in enumerate(grads) if each is not None}}
     return found
 
 
-def rms(values):
-    return values.detach().double().abs().nan_to_num(0, 0).square().mean().sqrt().item()
+def rms(tensor):
+    return tensor.detach().double().abs().nan_to_num(0, 0).square().mean().sqrt().item()
+
+
+def layout(tensor):
+    return tuple(tensor.shape), tensor.dtype, tensor.stride()
 
 
 {settings}torch.set_grad_enabled({grad})
@@ -359,17 +369,15 @@ except RuntimeError:
     exact = {{}}
 for name, value in eager.items():
     other, best = compiled[name], exact.get(name, value)
-    if (other.shape, other.dtype, other.stride()) != (value.shape, value.dtype, value.stride()):
-        print(f"{{name}}: {{other.shape}} {{other.dtype}} {{other.stride()}}, eager {{value.shape}} {{value.dtype}} {{value.stride()}}")
+    if layout(other) != layout(value):
+        print(f"{{name}}: {{layout(other)}}, eager's {{layout(value)}}")
         wrong = True
-        continue
-    if not value.numel():
-        continue
-    size = rms(best) or 1.0
-    own, error = (rms(v.double() - best.double()) / size for v in (value, other))
-    odd = int((other.isnan() != value.isnan()).sum()) if value.is_floating_point() else 0
-    least = 2e-2 if value.dtype in (torch.bfloat16, torch.float16) else 1e-4
-    print(f"{{name}}: relative error {{error:.2g}}, eager's {{own:.2g}}")
-    wrong = wrong or odd > 0 or error > max(least, 10 * own)
+    elif value.numel():
+        size = rms(best) or 1.0
+        own, error = (rms(each.double() - best.double()) / size for each in (value, other))
+        odd = int((other.isnan() != value.isnan()).sum())
+        least = 2e-2 if value.dtype in (torch.bfloat16, torch.float16) else 1e-4
+        print(f"{{name}}: relative error {{error:.2g}}, eager's {{own:.2g}}")
+        wrong = wrong or odd > 0 or error > max(least, 10 * own)
 print("{differs}" if wrong else "Compiled results agree with eager's.")
 '''.replace("{differs}", DIFFERS)

@@ -26,8 +26,9 @@ from typing import Any
 from .config import COMPARING_S
 from .driver import Parts
 from .logs import nothing_shown
+from .operators import Sorted
 from .remedies import Trial
-from .replay import GRADIENT, LAYOUT, NotCompared, Replay, Sorted, rms_of
+from .replay import GRADIENT, LAYOUT, NotCompared, Replay, rms_of
 from .stances import CodeUsed
 from .taken import Taken, Taker
 
@@ -195,9 +196,17 @@ class _Comparison:
         kept = {name: how[name] for name in ("fullgraph", "dynamic") if name in how}
         region = self._taken.region_id
 
-        def run(backend: Any, given: Mapping[str, Any]) -> Outputs:
+        def run(
+            backend: Any, given: Mapping[str, Any], watch: Any = None, watch_gradients: Any = None
+        ) -> Outputs:
+            if backend is None:
+                return replay.run(watch=watch, watch_gradients=watch_gradients)
             self._torch._dynamo.reset()
-            return self._compiled({**kept, "backend": backend}, **given)
+            with self._torch._inductor.config.patch(compile_threads=1, **given):
+                compile_fn, how = self._torch.compile, {**kept, "backend": backend}
+                return replay.run(
+                    lambda call: compile_fn(call, **how), watch_gradients=watch_gradients
+                )
 
         def wrong(found: Outputs) -> bool:
             return any(not self._row(name, found)["same"] for name in names)
