@@ -384,8 +384,10 @@ class Bisection:
             return
         title = f"{found.operator} compiled with backend={case.rung!r} is wrong"
         left = lambda: case.until - time.monotonic()  # noqa: E731
-        written = alone.script(case.folder, case.name, f"{title}.", left)
-        found.script, found.reproduced, found.script_why = written
+        plain = re.sub(r"\W+", "_", (found.operator or "graph").partition(".")[2]).strip("_")
+        written = alone.script(case.folder, f"{case.name}_{plain}", f"{title}.", left)
+        name, found.reproduced, found.script_why = written
+        found.script = name and f"{case.folder.name}/{name}"
 
     # -- tries -------------------------------------------------------------------------------------
 

@@ -147,7 +147,7 @@ class Standalone:
     def script(
         self, folder: Path, name: str, title: str, left: Callable[[], float]
     ) -> tuple[str | None, int | None, str | None]:
-        """(path, how often of ``TIMES`` it showed the fault, why there is none)."""
+        """(name of the file, in how many of ``TIMES`` it showed the fault, why there is none)."""
         try:
             code = self._code()
         except ValueError as why:
@@ -162,7 +162,7 @@ class Standalone:
             path.write_text(self._text(title, code, inputs()), encoding="utf-8")
             shown, reason = self._checked(path, left())
             if shown == TIMES:
-                return str(path), shown, None
+                return path.name, shown, None
         for each in (path, saved):
             each.unlink(missing_ok=True)
         return None, None, reason
@@ -256,7 +256,7 @@ class Standalone:
 
     def _saved_inputs(self, saved: Path) -> str:
         self._torch.save(self._given, saved)
-        return f"return torch.load(Path(__file__).with_name({saved.name!r}))"
+        return "return torch.load(__file__.removesuffix('.py') + '.pt')"
 
     def _random_inputs(self) -> str:
         values = ",\n".join(f"    {self._random(each)}" for each in self._given)
@@ -300,8 +300,6 @@ _SCRIPT = '''"""{title}
 
 Prints how far compiled results are from eager's; found with torch {version}.
 """
-
-from pathlib import Path
 
 {code}
 

@@ -101,6 +101,8 @@ def accuracy_command(as_json: bool, bisect: bool, budget: float, **options: Any)
     )
     Console().say("reading the logs")
     outputs, answer = accuracy(tables_of(run, refresh=True))
+    for named in (*answer["differences"], *answer["faults"]):
+        named["script"] = named["script"] and str(run.folder / named["script"])
     click.echo(text_of(answer) if as_json else accuracy_answer(outputs, answer))
     click.echo(f"run folder: {run.folder}", err=as_json)
     code = {"agree": 0, "differ": 1, "not_compared": 4}[answer["verdict"]]

@@ -41,6 +41,7 @@ _OPTIONAL = (
     ("thread_looks", "thread_look"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
+    ("output_faults", "output_fault"),
 )
 _SHARED = ("region_id", "anchor_region_id", "phase", "stance")
 _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
