@@ -10,15 +10,26 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .frames import Frames
 from .operators import Listed, Ran, first_unlike, undeclared, users_line
-from .pieces import Backend, Piece, Pieces, operator_name
+from .pieces import (
+    DECOMPOSITIONS,
+    LOWERINGS,
+    PARTS,
+    Backend,
+    Piece,
+    Pieces,
+    Switches,
+    backend_of,
+    operator_name,
+    without_caches,
+)
 from .standalone import Standalone
 from .taken import cloned
 
@@ -26,9 +37,6 @@ Outputs = Mapping[str, Any]
 #: Runs the call with this backend (None: in eager), under this configuration of Inductor's.
 Run = Callable[..., Outputs]
 
-_LOWERINGS, _DECOMPOSITIONS = "lowerings", "decomposition"
-#: Parts that torch's bisector can leave out, in the order in which they are tried.
-_PARTS = ("pre_grad_passes", "joint_graph_passes", "post_grad_passes", _DECOMPOSITIONS, _LOWERINGS)
 _CUSTOM_PASSES = (
     "pre_grad_custom_pass", "joint_custom_pre_pass", "joint_custom_post_pass",
     "post_grad_custom_pre_pass", "post_grad_custom_post_pass", "_pre_fusion_custom_pass",
@@ -247,7 +255,7 @@ class Bisection:
                 self._set_part("pass", name, definition(own))
                 self._remedy(f"torch._inductor.config.{name}=None", **{name: None})
                 return
-        for part in _PARTS:
+        for part in PARTS:
             keys = [key for kind, key in switches.seen if kind == part]
             if not keys:
                 continue
@@ -262,7 +270,7 @@ class Bisection:
 
             key = keys[least(1, len(keys), wrong) - 1]
             self._blame(switches, part, key)
-            if part == _LOWERINGS and not found.users:
+            if part == LOWERINGS and not found.users:
                 self._settings(first, last)
             self._confirm(switches, part, key)
             return
@@ -276,15 +284,15 @@ class Bisection:
         found.graph = graph
         name = operator_name(op, torch) if op is not None else key
         function: Any = None
-        if part == _DECOMPOSITIONS:
+        if part == DECOMPOSITIONS:
             function = torch._inductor.decomposition.decompositions.get(op)
-        elif part == _LOWERINGS:
+        elif part == LOWERINGS:
             function = torch._inductor.lowering.lowerings.get(op)
         if op is not None:
             found.operator = name
         if node is not None:
             self._place(node)
-        words = {_DECOMPOSITIONS: "decomposition", _LOWERINGS: "lowering"}
+        words = {DECOMPOSITIONS: "decomposition", LOWERINGS: "lowering"}
         self._set_part(words.get(part, "pass"), name, definition(function))
 
     def _confirm(self, switches: Switches, part: str, key: str) -> None:
@@ -299,9 +307,9 @@ class Bisection:
             right = self._try(0, None) is False
         if not right:
             return
-        if part == _DECOMPOSITIONS:
+        if part == DECOMPOSITIONS:
             text = f"torch._inductor.decomposition.decompositions.pop(torch.ops.{op})"
-        elif part == _LOWERINGS:
+        elif part == LOWERINGS:
             text = f"torch._inductor.lowering.make_fallback(torch.ops.{op}, override_decomp=True)"
         elif hasattr(self._torch._inductor.config, "disabled_passes"):
             text = f"torch._inductor.config.disabled_passes={key}"
@@ -427,86 +435,6 @@ def least(low: int, high: int, wrong: Callable[[int], bool | None]) -> int:
         else:
             low = middle + 1
     return high
-
-
-def backend_of(torch: Any, rung: Any, how: Mapping[str, Any]) -> Backend:
-    """What torch.compile makes of these arguments, as a function of a graph and its inputs."""
-    mode, options, dynamic = (how.get(name) for name in ("mode", "options", "dynamic"))
-    if rung == "inductor":
-        return torch._TorchCompileInductorWrapper(mode, options, dynamic)  # type: ignore[no-any-return]
-    return torch._TorchCompileWrapper(rung, mode, options, dynamic)  # type: ignore[no-any-return]
-
-
-@contextmanager
-def without_caches(torch: Any) -> Iterator[None]:
-    """Every try compiles: what is left out of the compiler is in no key of a cache."""
-    with ExitStack() as stack:
-        for config, name in (
-            (torch._inductor.config, "force_disable_caches"),
-            (torch._inductor.config, "fx_graph_cache"),
-            (torch._functorch.config, "enable_autograd_cache"),
-        ):
-            with suppress(AttributeError, KeyError):
-                stack.enter_context(config.patch({name: name == "force_disable_caches"}))
-        yield
-
-
-class Switches:
-    """Leaves out parts of the compiler where torch's own bisector asks whether to.
-
-    ``seen``: by (kind, name), the graph's node and operator where there are, and the direction.
-    Nothing is written, and torch's caches of compiled graphs are passed over.
-    """
-
-    def __init__(self, torch: Any) -> None:
-        self._torch = torch
-        self.seen: dict[tuple[str, str], tuple[Any, Any, str | None]] = {}
-        self._off: set[tuple[str, str]] = set()
-
-    @contextmanager
-    def on(self, off: set[tuple[str, str]] | None = None) -> Iterator[None]:
-        """Look, and leave out these."""
-        try:
-            from torch._inductor.compiler_bisector import CompilerBisector
-        except ImportError:  # a torch without it
-            yield
-            return
-        plain = CompilerBisector.__dict__["disable_subsystem"]
-        enabled = CompilerBisector.bisection_enabled
-        self._off = off or set()
-        CompilerBisector.disable_subsystem = self._asked
-        CompilerBisector.bisection_enabled = True
-        try:
-            yield
-        finally:
-            CompilerBisector.disable_subsystem = plain
-            CompilerBisector.bisection_enabled = enabled
-
-    def _asked(self, _backend: str, kind: str, info: Callable[[], str] | None = None) -> bool:
-        if kind not in _PARTS or info is None:
-            return False
-        node = op = graph = None
-        key = info()
-        if kind == _LOWERINGS:
-            lowered = self._torch._inductor.virtualized.V.graph
-            node = lowered.current_node
-            op, graph = node.target, "backward" if lowered.is_backward else "forward"
-            key = f"{graph} {key}"
-        elif kind == _DECOMPOSITIONS:
-            op = _operator_of(self._torch, key)
-            key = str(op or key)
-            if self._torch._C._current_autograd_node() is not None:
-                graph = "backward"
-        self.seen.setdefault((kind, key), (node, op, graph))
-        return (kind, key) in self._off
-
-
-def _operator_of(torch: Any, text: str) -> Any:
-    """The operator that ``<OpOverload(op='aten.gelu', overload='default')>`` names."""
-    found = re.search(r"op='(\w+)\.(\w+)', overload='(\w+)'", text)
-    if not found:
-        return None
-    return getattr(getattr(getattr(torch.ops, found[1]), found[2], None), found[3], None)
 
 
 # -- what is named ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Graphs cut into pieces: some operators compiled by a backend, the others run as they are.
+"""Graphs cut into pieces, of which a backend compiles some, and compilers with parts left out.
 
 Dynamo hands the graphs of a callable over one after the other. Their operators are counted through,
 so that a search can ask for any range of them.
@@ -6,13 +6,18 @@ so that a search can ask for any range of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 Compiled = Callable[..., Any]
 Backend = Callable[[Any, Sequence[Any]], Compiled]
 
+LOWERINGS, DECOMPOSITIONS = "lowerings", "decomposition"
+#: Parts that torch's bisector can leave out, in the order in which they are tried.
+PARTS = ("pre_grad_passes", "joint_graph_passes", "post_grad_passes", DECOMPOSITIONS, LOWERINGS)
 _CALLS = ("call_function", "call_method", "call_module")
 _ENTER, _EXIT, _GRAD = "_enter_autocast", "_exit_autocast", "_set_grad_enabled"
 
@@ -178,6 +183,89 @@ def _is_size(node: Any, torch: Any) -> bool:
     """A symbolic size that the graph is given."""
     value = node.meta.get("example_value")
     return node.op == "placeholder" and isinstance(value, torch.SymInt)
+
+
+# -- compilers -------------------------------------------------------------------------------------
+
+
+def backend_of(torch: Any, rung: Any, how: Mapping[str, Any]) -> Backend:
+    """What torch.compile makes of these arguments, as a function of a graph and its inputs."""
+    mode, options, dynamic = (how.get(name) for name in ("mode", "options", "dynamic"))
+    if rung == "inductor":
+        return torch._TorchCompileInductorWrapper(mode, options, dynamic)  # type: ignore[no-any-return]
+    return torch._TorchCompileWrapper(rung, mode, options, dynamic)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def without_caches(torch: Any) -> Iterator[None]:
+    """Every try compiles: what is left out of the compiler is in no key of a cache."""
+    with ExitStack() as stack:
+        for config, name in (
+            (torch._inductor.config, "force_disable_caches"),
+            (torch._inductor.config, "fx_graph_cache"),
+            (torch._functorch.config, "enable_autograd_cache"),
+        ):
+            with suppress(AttributeError, KeyError):
+                stack.enter_context(config.patch({name: name == "force_disable_caches"}))
+        yield
+
+
+class Switches:
+    """Leaves out parts of the compiler where torch's own bisector asks whether to.
+
+    ``seen``: by (kind, name), the graph's node and operator where there are, and the direction.
+    Nothing is written, and torch's caches of compiled graphs are passed over.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self.seen: dict[tuple[str, str], tuple[Any, Any, str | None]] = {}
+        self._off: set[tuple[str, str]] = set()
+
+    @contextmanager
+    def on(self, off: set[tuple[str, str]] | None = None) -> Iterator[None]:
+        """Look, and leave out these."""
+        try:
+            from torch._inductor.compiler_bisector import CompilerBisector
+        except ImportError:  # a torch without it
+            yield
+            return
+        plain = CompilerBisector.__dict__["disable_subsystem"]
+        enabled = CompilerBisector.bisection_enabled
+        self._off = off or set()
+        CompilerBisector.disable_subsystem = self._asked
+        CompilerBisector.bisection_enabled = True
+        try:
+            yield
+        finally:
+            CompilerBisector.disable_subsystem = plain
+            CompilerBisector.bisection_enabled = enabled
+
+    def _asked(self, _backend: str, kind: str, info: Callable[[], str] | None = None) -> bool:
+        if kind not in PARTS or info is None:
+            return False
+        node = op = graph = None
+        key = info()
+        if kind == LOWERINGS:
+            lowered = self._torch._inductor.virtualized.V.graph
+            node = lowered.current_node
+            op, graph = node.target, "backward" if lowered.is_backward else "forward"
+            key = f"{graph} {key}"
+        elif kind == DECOMPOSITIONS:
+            op = _operator_of(self._torch, key)
+            key = str(op or key)
+            if self._torch._C._current_autograd_node() is not None:
+                graph = "backward"
+        self.seen.setdefault((kind, key), (node, op, graph))
+        return (kind, key) in self._off
+
+
+def _operator_of(torch: Any, text: str) -> Any:
+    """The operator that ``<OpOverload(op='aten.gelu', overload='default')>`` names."""
+    found = re.search(r"op='(\w+)\.(\w+)', overload='(\w+)'", text)
+    if not found:
+        return None
+    return getattr(getattr(getattr(torch.ops, found[1]), found[2], None), found[3], None)
 
 
 # -- names -----------------------------------------------------------------------------------------
