@@ -120,7 +120,7 @@ def main() -> None:
         named, scripts = score["named"], score["scripts"]
         print(f"to the right operator and line: {sum(named)} of {len(named)}", end=", ")
         print(f"scripts that show the fault: {sum(scripts)} of {len(scripts)} handed over")
-    sys.exit(0 if all(sum(score.values(), [])) else 1)
+    sys.exit(0 if all(map(all, score.values())) else 1)
 
 
 if __name__ == "__main__":

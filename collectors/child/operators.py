@@ -239,20 +239,27 @@ def users_line(stack: str | None, frames: Frames) -> tuple[str, int] | None:
 
 
 def first_unlike(eager: Sequence[Ran], other: Sequence[Ran]) -> Ran | None:
-    """The first operator of ``other`` that eager hasn't got, or that gives something else there."""
+    """The first operator of ``other`` that eager hasn't got, or that gives something else there.
+
+    Else the first of eager's that is missing: those between graphs are not seen.
+    """
     ours, theirs = [each.key for each in eager], [each.key for each in other]
+    missing: Ran | None = None
     matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
     for tag, i, i_end, j, j_end in matcher.get_opcodes():
         if tag == "equal":
-            for a, b in zip(eager[i:i_end], other[j:j_end], strict=True):
-                scale = max(map(abs, a.sizes), default=0.0)
-                if any(
-                    abs(x - y) > _TOLERANCE * max(scale, 1e-30)
-                    for x, y in zip(a.sizes, b.sizes, strict=False)
-                ):
-                    return b
+            pairs = zip(eager[i:i_end], other[j:j_end], strict=True)
+            unlike = next((theirs for ours, theirs in pairs if not _alike(ours, theirs)), None)
+            if unlike is not None:
+                return unlike
         elif tag != "delete":
             return other[j]
-        elif all(each.key[0] != "aten.empty" for each in eager[i:i_end]):
-            return eager[i]
-    return None
+        else:
+            missing = missing or eager[i]
+    return missing
+
+
+def _alike(one: Ran, other: Ran) -> bool:
+    scale = max(map(abs, one.sizes), default=0.0)
+    pairs = zip(one.sizes, other.sizes, strict=False)
+    return all(abs(a - b) <= _TOLERANCE * scale for a, b in pairs)

@@ -36,7 +36,7 @@ class Piece:
 class Pieces:
     """A backend for torch.compile: ``inner`` compiles the operators from ``first`` up to ``last``.
 
-    ``operators`` are those seen, ``pieces`` what was compiled. A piece's first arguments are kept
+    ``operators`` names those seen, ``pieces`` what was compiled. A piece's first arguments are kept
     by ``keep`` if there is one.
     """
 
@@ -50,7 +50,7 @@ class Pieces:
     ) -> None:
         self._torch, self._inner, self._keep = torch, inner, keep
         self._first, self._last = first, last
-        self.operators: list[Any] = []
+        self.operators: list[str] = []
         self.pieces: list[Piece] = []
         self.__name__ = "pieces"
 
@@ -58,7 +58,7 @@ class Pieces:
         nodes = list(module.graph.nodes)
         cuts = cut_points(nodes, self._torch)
         begin = len(self.operators)
-        self.operators += [nodes[at] for at in cuts]
+        self.operators += [operator_name(nodes[at].target, self._torch) for at in cuts]
         end = len(self.operators)
         first, last = max(self._first, begin), end if self._last is None else min(self._last, end)
         if first >= last:
@@ -68,10 +68,13 @@ class Pieces:
         start = cuts[first - begin]
         stop = cuts[last - begin] if last < end else len(nodes) - 1
         operators = tuple(nodes[at] for at in cuts[first - begin : last - begin])
-        piece = piece_of(module, nodes, start, stop, operators, self._torch)
+        # The backend may change what it is given.
+        piece, given = (
+            piece_of(module, nodes, start, stop, operators, self._torch) for _ in range(2)
+        )
         self.pieces.append(piece)
         examples = [node.meta.get("example_value") for node in piece.reads]
-        return self._around(module, piece, self._inner(piece.module, examples))
+        return self._around(module, piece, self._inner(given.module, examples))
 
     def _around(self, module: Any, piece: Piece, compiled: Compiled) -> Compiled:
         """The whole graph, with what is compiled in the place of the piece."""

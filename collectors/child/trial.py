@@ -187,7 +187,7 @@ class _Comparison:
 
     def bisect(self, until: float, folder: Path) -> None:
         """Follow what is wrong to its operator: an ``output_fault`` event."""
-        from .bisect import Bisection, Case
+        from .bisection import Bisection, Case
 
         if self.failing is None:
             return

@@ -117,7 +117,7 @@ class Bisection:
         self._kept: tuple[Piece, list[Any]] | None = None
         self._grad = True
         self._doing = ""
-        self._all: list[Any] = []
+        self._all: list[str] = []
         self.found = Found()
 
     def carry_out(self) -> Found:
@@ -176,12 +176,9 @@ class Bisection:
 
     def _near(self, first: int, last: int) -> None:
         """What is known of the operator while the range is still large."""
-        node = self._all[last - 1]
+        self.found.operators = self._all[first:last][:32]
         if last - first == 1:
-            self.found.operator = operator_name(node.target, self._torch)
-        self.found.operators = [
-            operator_name(each.target, self._torch) for each in self._all[first:last]
-        ][:32]
+            self.found.operator = self._all[first]
 
     def _name_operator(self) -> None:
         if self._kept is not None:
