@@ -295,12 +295,7 @@ class Bisection:
     def _confirm(self, switches: Switches, part: str, key: str) -> None:
         """Whether the whole is right without it: then that is a remedy."""
         _, op, _ = switches.seen[part, key]
-        same = {key}
-        with switches.on():
-            self._try(0, None)
-        if op is not None:
-            same |= {k for (p, k), (_, o, _) in switches.seen.items() if p == part and o is op}
-        with switches.on(off={(part, each) for each in same}):
+        with switches.on(off={(part, key if op is None else op)}):
             right = self._try(0, None) is False
         if not right:
             return

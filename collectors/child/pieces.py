@@ -223,11 +223,11 @@ class Switches:
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self.seen: dict[tuple[str, str], tuple[Any, Any, str | None]] = {}
-        self._off: set[tuple[str, str]] = set()
+        self._off: set[tuple[str, Any]] = set()
 
     @contextmanager
-    def on(self, off: set[tuple[str, str]] | None = None) -> Iterator[None]:
-        """Look, and leave out these."""
+    def on(self, off: set[tuple[str, Any]] | None = None) -> Iterator[None]:
+        """Look, and leave out these: kinds with a name, or with an operator."""
         try:
             from torch._inductor.compiler_bisector import CompilerBisector
         except ImportError:  # a torch without it
@@ -260,7 +260,7 @@ class Switches:
             if self._torch._C._current_autograd_node() is not None:
                 graph = "backward"
         self.seen.setdefault((kind, key), (node, op, graph))
-        return (kind, key) in self._off
+        return (kind, key) in self._off or (op is not None and (kind, op) in self._off)
 
 
 def _operator_of(torch: Any, text: str) -> Any:
