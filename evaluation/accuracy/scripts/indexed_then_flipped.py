@@ -1,4 +1,4 @@
-"""Rows written by index, then added in reverse; https://github.com/pytorch/pytorch/issues/198270."""
+"""Rows written by index, then added in reverse (pytorch/pytorch issue 198270)."""
 
 import torch
 

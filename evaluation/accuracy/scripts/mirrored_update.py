@@ -1,4 +1,4 @@
-"""States updated by their mirror images; https://github.com/pytorch/pytorch/issues/198033."""
+"""States updated by their mirror images (pytorch/pytorch issue 198033)."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Pairs of 32-bit numbers in 64-bit ones; https://github.com/pytorch/pytorch/issues/198101."""
+"""Pairs of 32-bit numbers in 64-bit ones (pytorch/pytorch issue 198101)."""
 
 import torch
 

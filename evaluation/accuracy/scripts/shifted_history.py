@@ -1,4 +1,4 @@
-"""A history of rows that moves down by one; https://github.com/pytorch/pytorch/issues/197829."""
+"""A history of rows that moves down by one (pytorch/pytorch issue 197829)."""
 
 import torch
 
