@@ -69,7 +69,7 @@ def compare_outputs(
     """One ``output_trial`` event for each callable that was called, and its ``output_check``s.
 
     With ``remedies`` each of them is compared, too, instead of the stages of the compiler. With
-    ``bisect_s`` what is wrong is followed to its operator, in so many seconds for all callables:
+    ``bisect_s`` what is wrong is followed to its operator, within these seconds for all callables:
     ``output_fault`` events, and scripts in ``folder``.
     """
     until = time.monotonic() + COMPARING_S
