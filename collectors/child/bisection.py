@@ -27,6 +27,10 @@ from .pieces import (
     Pieces,
     Switches,
     backend_of,
+    definition,
+    kernel_of,
+    module_name,
+    operator_function,
     operator_name,
     without_caches,
 )
@@ -54,6 +58,12 @@ _SETTINGS = (
     ("torch._inductor.config.split_reductions", False, "split reductions"),
     ("torch._inductor.config.triton.persistent_reductions", False, "persistent reductions"),
 )
+#: What a stage does, where nothing in it can be left out to make it right.
+_STAGES = {
+    "aot_eager": "AOTAutograd",
+    "aot_eager_decomp_partition": "partition",
+    "inductor": "code generation",
+}
 
 
 class OutOfTime(Exception):
@@ -146,8 +156,14 @@ class Bisection:
         self._name_operator()
         if not self._declared():
             self._part(switches, first, last)
+        found, case = self.found, self._case
+        if found.part is None and isinstance(case.rung, str):
+            found.part = _STAGES.get(case.rung)
+        if not found.remedies and case.right is not None:
+            found.remedies.append(f"backend={case.right}")
         self._kernel()
         self._doing = "no script was written"
+        self._widen(first, last)
         self._hand_over()
 
     # -- the operator ------------------------------------------------------------------------------
@@ -252,6 +268,20 @@ class Bisection:
                 self._set_part("pass", name, definition(own))
                 self._remedy(f"torch._inductor.config.{name}=None", **{name: None})
                 return
+        lowerings = torch._inductor.lowering.lowerings
+        for op in self._own_operators():
+            own = lowerings.get(op)
+            if own is None or not self._is_users(definition(own)):
+                continue
+            del lowerings[op]
+            try:
+                right = self._try(first, last) is False
+            finally:
+                lowerings[op] = own
+            if right:
+                found.operator = operator_name(op, torch)
+                self._set_part("lowering", found.operator, definition(own))
+                return
         for part in PARTS:
             keys = [key for kind, key in switches.seen if kind == part]
             if not keys:
@@ -273,6 +303,15 @@ class Bisection:
             return
         if self._case.rung == "inductor":
             self._settings(first, last)
+
+    def _own_operators(self) -> list[Any]:
+        """The piece's operators that are not torch's."""
+        nodes = self._kept[0].nodes if self._kept is not None else ()
+        targets = [node.target for node in nodes if hasattr(node.target, "_schema")]
+        return [each for each in targets if each.namespace not in ("aten", "prims", "prim")]
+
+    def _is_users(self, place: tuple[str, int] | None) -> bool:
+        return place is not None and self._frames.is_user(place[0])
 
     def _blame(self, switches: Switches, part: str, key: str) -> None:
         """A pass, a decomposition or a lowering is what does it."""
@@ -332,7 +371,7 @@ class Bisection:
         found = self.found
         found.part, found.part_name = part, name
         found.part_file, found.part_line = place or (None, None)
-        found.users = place is not None and self._frames.is_user(place[0])
+        found.users = self._is_users(place)
         if not found.users:
             found.part_file = found.part_line = None
 
@@ -351,6 +390,14 @@ class Bisection:
         return texts
 
     # -- the script --------------------------------------------------------------------------------
+
+    def _widen(self, first: int, last: int) -> None:
+        """Let views that the piece reads be made in it: apart from their base they are none."""
+        while first > 0 and self._kept is not None and shared(self._torch, self._kept[1]):
+            usual, self._kept, first = self._kept, None, first - 1
+            if not self._try(first, last, keep=self._keep):
+                self._kept = usual
+                return
 
     def _hand_over(self) -> None:
         """Values at the worst element, and a script that shows it."""
@@ -418,6 +465,12 @@ class Bisection:
         return self._case.wrong(self._case.run(backend, {**self._case.patch, **patch}))
 
 
+def shared(torch: Any, values: Sequence[Any]) -> bool:
+    """Whether two of these tensors lie in the same memory."""
+    tensors = [each for each in values if isinstance(each, torch.Tensor)]
+    return len({each.untyped_storage().data_ptr() for each in tensors}) < len(tensors)
+
+
 def least(low: int, high: int, wrong: Callable[[int], bool | None]) -> int:
     """The least number from ``low`` to ``high`` that is wrong, where ``high`` is, by halving."""
     while low < high:
@@ -427,41 +480,3 @@ def least(low: int, high: int, wrong: Callable[[int], bool | None]) -> int:
         else:
             low = middle + 1
     return high
-
-
-# -- what is named ---------------------------------------------------------------------------------
-
-
-def module_name(path: str) -> str:
-    """``0.attn`` of ``L['self']._modules['0'].attn``; ``self`` of the module itself."""
-    plain = re.sub(r"\._modules\['([^']*)'\]|\['([^']*)'\]", r".\1\2", path)
-    plain = re.sub(r"^[LG]\.", "", plain)
-    return re.sub(r"^(self|fn)\.", "", f"{plain}.").rstrip(".") or "self"
-
-
-def definition(function: Any) -> tuple[str, int] | None:
-    """File and line of what a function was made from."""
-    for _ in range(16):
-        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
-        if inner is None:
-            break
-        function = inner
-    code = getattr(getattr(function, "__call__", None), "__code__", None)  # noqa: B004
-    code = getattr(function, "__code__", code)
-    return (code.co_filename, code.co_firstlineno) if code is not None else None
-
-
-def operator_function(torch: Any, name: str) -> Any:
-    """The user's function of a custom operator ``shop.halve``; None where it isn't one."""
-    known = getattr(torch._library.custom_ops, "OPDEFS", {})
-    found = known.get(name.replace(".", "::", 1))
-    return getattr(found, "_init_fn", None)
-
-
-def kernel_of(operator: str, modules: Sequence[str]) -> str | None:
-    """The generated kernel that computes an operator, by the names that Inductor gives them."""
-    plain = operator.partition(".")[2].partition(".")[0].strip("_")
-    names = [name for text in modules for name in re.findall(r"^(\w+) = async_compile", text, re.M)]
-    return next(
-        (name for name in names if f"_{plain}_" in name), names[0] if len(names) == 1 else None
-    )

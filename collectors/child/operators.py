@@ -188,6 +188,8 @@ class Listed:
                 name = operator_name(func, torch)
                 if name not in _NOTHING:
                     key, sizes = _in_short(torch, result)
+                    if "empty" in name:  # what lies in memory by chance
+                        sizes = ()
                     ran.append(Ran(name, (name, *key), sizes, *line_of(frames), backward))
                 return result
 

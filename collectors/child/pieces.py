@@ -295,3 +295,38 @@ _PYTHONS: Mapping[str, str] = {
     "invert": "bitwise_not", "mod": "remainder", "floordiv": "floor_divide", "getitem": "select",
     "setitem": "copy_",
 }  # fmt: skip
+
+
+def module_name(path: str) -> str:
+    """``0.attn`` of ``L['self']._modules['0'].attn``; ``self`` of the module itself."""
+    plain = re.sub(r"\._modules\['([^']*)'\]|\['([^']*)'\]", r".\1\2", path)
+    plain = re.sub(r"^[LG]\.", "", plain)
+    return re.sub(r"^(self|fn)\.", "", f"{plain}.").rstrip(".") or "self"
+
+
+def definition(function: Any) -> tuple[str, int] | None:
+    """File and line of what a function was made from."""
+    for _ in range(16):
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inner is None:
+            break
+        function = inner
+    code = getattr(getattr(function, "__call__", None), "__code__", None)  # noqa: B004
+    code = getattr(function, "__code__", code)
+    return (code.co_filename, code.co_firstlineno) if code is not None else None
+
+
+def operator_function(torch: Any, name: str) -> Any:
+    """The user's function of a custom operator ``shop.halve``; None where it isn't one."""
+    known = getattr(torch._library.custom_ops, "OPDEFS", {})
+    found = known.get(name.replace(".", "::", 1))
+    return getattr(found, "_init_fn", None)
+
+
+def kernel_of(operator: str, modules: Sequence[str]) -> str | None:
+    """The generated kernel that computes an operator, by the names that Inductor gives them."""
+    plain = operator.partition(".")[2].partition(".")[0].strip("_")
+    names = [name for text in modules for name in re.findall(r"^(\w+) = async_compile", text, re.M)]
+    return next(
+        (name for name in names if f"_{plain}_" in name), names[0] if len(names) == 1 else None
+    )

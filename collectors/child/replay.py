@@ -98,13 +98,13 @@ class Replay:
             found = dict(outputs(result, torch))
             if watch is not None:
                 watch.keep(found)
-            outer.enter_context(watch_gradients or nullcontext())
             for _, name, tensor in named:
                 if not equal(tensor, before[name]):
                     found[f"{name} (written)"] = tensor.detach()
             if self._layouts and not double:
                 found |= layouts(found, named, torch)
-            found |= self._gradients(result, named, eager=compiled is None)
+            with watch_gradients or nullcontext():
+                found |= self._gradients(result, named, eager=compiled is None)
             # A cudagraph's results are overwritten by the next run.
             return {
                 name: value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -195,7 +195,7 @@ class Standalone:
         if len(outputs) < TIMES:
             return shown, "the budget was used up while it was checked"
         failed = next((err for out, err in outputs if DIFFERS not in out and err.strip()), "")
-        why = f"alone the piece shows it in {shown} of {TIMES} processes"
+        why = f"by itself, without what your script does, it shows in {shown} of {TIMES} processes"
         if failed and "Error" in failed:
             why += f" ({failed.strip().splitlines()[-1][:200]})"
         return shown, why
@@ -335,10 +335,13 @@ def doubled(value):
 
 def results(call, double=False):
     given = [doubled(value) if double else value for value in inputs()]
-    leaves = [value.clone() if isinstance(value, torch.Tensor) else value for value in given]
+    # what needs gradients is cloned: it may be written into
+    leaves = [value.clone() if getattr(value, "requires_grad", 0) else value for value in given]
     torch.manual_seed(1)
     found = dict(zip({outputs}, call(*leaves)))
+    shared = [[memory(value) == memory(leaf) for leaf in leaves] for value in found.values()]
     found |= {{f"argument {{n}} after the call": value for n, value in enumerate(leaves)}}
+    found |= {{"outputs in memory of arguments": torch.tensor(shared)}}
     found = {{n: value for n, value in found.items() if isinstance(value, torch.Tensor)}}
     wanted = [value for value in given if isinstance(value, torch.Tensor) and value.requires_grad]
     sums = [value for n, value in found.items() if value.requires_grad and "argument" not in n]
@@ -352,6 +355,10 @@ def results(call, double=False):
 
 def rms(tensor):
     return tensor.detach().double().abs().nan_to_num(0, 0).square().mean().sqrt().item()
+
+
+def memory(value):
+    return value.untyped_storage().data_ptr() if isinstance(value, torch.Tensor) else id(value)
 
 
 def layout(tensor):

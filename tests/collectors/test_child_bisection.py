@@ -6,10 +6,18 @@ import operator
 
 import pytest
 
-from traceview.collectors.child.bisection import definition, kernel_of, least, module_name
+from traceview.collectors.child.bisection import least
 from traceview.collectors.child.frames import Frames
 from traceview.collectors.child.operators import Ran, first_unlike, undeclared, users_line
-from traceview.collectors.child.pieces import Pieces, cut_points, operator_name, piece_of
+from traceview.collectors.child.pieces import (
+    Pieces,
+    cut_points,
+    definition,
+    kernel_of,
+    module_name,
+    operator_name,
+    piece_of,
+)
 from traceview.collectors.child.standalone import DIFFERS, Standalone, short
 
 

@@ -4,14 +4,14 @@ import torch
 from torch._inductor.lowering import lowerings
 
 aten = torch.ops.aten
-usual = lowerings[aten.index_put.default]
+usual = lowerings[aten.index_put_.default]
 
 
 def index_put(x, indices, values, accumulate=False):
     return usual(x, indices, values, False)
 
 
-lowerings[aten.index_put.default] = index_put
+lowerings[aten.index_put_.default] = index_put
 
 
 @torch.compile
