@@ -251,6 +251,9 @@ class Bisection:
             place = definition(operator_function(self._torch, name))
             self._set_part("custom operator", text, place)
             self.found.operator = name
+            for node in self._kept[0].operators:
+                if operator_name(node.target, self._torch) == name:
+                    self._place(node)
             if kind == "mutates":
                 self.found.remedies.append(f"name the argument in mutates_args of {name}")
             else:
