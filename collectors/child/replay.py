@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import Any
 
-from .copies import Copies, Originals
+from .copies import Copies, Originals, tensors_in
 from .frames import Frames
 from .taken import Taken, free_bytes, names_of
 
@@ -218,27 +218,13 @@ def named_tensors(copies: Copies, call: Any, args: Any, kwargs: Any, torch: Any)
     seen: set[int] = set()
     names = names_of(call, len(args))
     for key, value in (*zip(names, args, strict=False), *kwargs.items()):
-        for name, tensor in _tensors(value, torch, f"argument {key}"):
+        for _, name, tensor in tensors_in(value, torch, f"argument {key}"):
             if id(tensor) not in seen:
                 seen.add(id(tensor))
                 yield "input", name, tensor
     for kind, name, tensor in copies.held():
         if id(tensor) not in seen:
             yield kind, f"buffer {name}" if kind == "buffer" else name, tensor
-
-
-def _tensors(value: Any, torch: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, (list, tuple)):
-        for index, inner in enumerate(value[:MOST_OUTPUTS]):
-            yield from _tensors(inner, torch, f"{name}[{index}]")
-    elif isinstance(value, Mapping):
-        for key, inner in list(value.items())[:MOST_OUTPUTS]:
-            yield from _tensors(inner, torch, f"{name}[{key!r}]"[:80])
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield from _tensors(getattr(value, field.name, None), torch, f"{name}.{field.name}")
 
 
 def layouts(found: Mapping[str, Any], named: Sequence[Named], torch: Any) -> dict[str, str]:
