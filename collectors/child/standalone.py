@@ -27,7 +27,7 @@ DIFFERS = "Compiled results differ from eager's."
 _NOT_TORCHS = re.compile(r"torch\.ops\.(?!aten\.|prims\.|higher_order\.|_c10d)(\w+\.\w+)")
 _IMPORTS = {"device": "from torch import device", "inf": "from math import inf"}
 _IMPORTS |= {"nan": "from math import nan", "torch": ""}
-_FORGETS = re.compile(r";  [\w = ]+ = None(?=\s*(#.*)?$)", re.M)
+_FORGETS = re.compile(r";  ([\w = ]+ = None|setitem\w* = \w+)(?=\s*(;.*|#.*)?$)", re.M)
 _LEAST_S = 12.0
 
 
@@ -242,7 +242,10 @@ class Standalone:
         )
         names = [node.name for node in self._module.graph.nodes if node.op == "placeholder"]
         (output,) = self._module.graph.find_nodes(op="output")
+        made = [text for begin, text in _HELPERS.items() if begin in inputs]
+        made += [_HELPERS["laid_out("]] if made else []
         return _SCRIPT.format(
+            helpers="".join(made),
             title=title,
             version=self._torch.__version__,
             code=code,
@@ -296,6 +299,29 @@ def short(name: str) -> str:
     return plain if plain.isidentifier() else f"p_{plain}"
 
 
+_HELPERS = {
+    "values(": """def values(shape, dtype, low, high, mean, std, requires_grad=False, **layout):
+    if low >= 0:
+        made = torch.rand(shape, dtype=torch.float64) * (high - low) + low
+    else:
+        made = (torch.randn(shape, dtype=torch.float64) * std + mean).clamp(low, high)
+    return laid_out(made, dtype, **layout).requires_grad_(requires_grad)
+
+
+""",
+    "whole(": """def whole(shape, dtype, low, high, mean, **layout):
+    made = torch.rand(shape) < mean if dtype is torch.bool else torch.randint(low, high + 1, shape)
+    return laid_out(made, dtype, **layout)
+
+
+""",
+    "laid_out(": """def laid_out(made, dtype, stride=None, device="cpu"):
+    stride = made.stride() if stride is None else stride
+    return torch.empty_strided(made.shape, stride, dtype=dtype, device=device).copy_(made)
+
+
+""",
+}
 _SCRIPT = '''"""{title}
 
 Prints how far compiled results are from eager's; found with torch {version}.
@@ -304,25 +330,7 @@ Prints how far compiled results are from eager's; found with torch {version}.
 {code}
 
 
-def values(shape, dtype, low, high, mean, std, requires_grad=False, **layout):
-    if low >= 0:
-        made = torch.rand(shape, dtype=torch.float64) * (high - low) + low
-    else:
-        made = (torch.randn(shape, dtype=torch.float64) * std + mean).clamp(low, high)
-    return laid_out(made, dtype, **layout).requires_grad_(requires_grad)
-
-
-def whole(shape, dtype, low, high, mean, **layout):
-    made = torch.rand(shape) < mean if dtype is torch.bool else torch.randint(low, high + 1, shape)
-    return laid_out(made, dtype, **layout)
-
-
-def laid_out(made, dtype, stride=None, device="cpu"):
-    stride = made.stride() if stride is None else stride
-    return torch.empty_strided(made.shape, stride, dtype=dtype, device=device).copy_(made)
-
-
-def inputs():
+{helpers}def inputs():
     torch.manual_seed(0)
 {inputs}
 
