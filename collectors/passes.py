@@ -149,7 +149,8 @@ class _Collector:
         usual, options = Patience(), self._options
         if not (options.compare_outputs and asked.name == "cold"):
             return usual
-        return replace(usual, stopping_s=usual.stopping_s + COMPARING_S + options.bisect_s)
+        more_s = COMPARING_S + 1.25 * options.bisect_s  # a compile that has begun goes on
+        return replace(usual, stopping_s=usual.stopping_s + more_s)
 
     def _note(self, *notes: str) -> None:
         """Keep what is new in the manifest."""

@@ -137,12 +137,14 @@ class Bisection:
             with without_caches(self._torch):
                 self._carry_out()
         except OutOfTime:
-            found.why = f"the budget was used up: {self._doing}"
+            found.why = f"{self._doing}, the budget was used up"
         except Exception as error:  # noqa: BLE001 - the user's code, or the compiler
             found.why = f"{self._doing}: {type(error).__name__}: {error}"[:500]
         return found
 
     def _carry_out(self) -> None:
+        self._doing = "it was not begun"
+        self._check_time()
         if self._case.rung == "eager":
             self._doing = "what Dynamo captures was not compared to the end"
             self._captured()
@@ -461,9 +463,12 @@ class Bisection:
         except Exception:  # noqa: BLE001 - a part of a graph may not compile by itself
             return None
 
-    def _is_wrong(self, backend: Backend, **patch: Any) -> bool:
+    def _check_time(self) -> None:
         if time.monotonic() > self._case.until:
             raise OutOfTime
+
+    def _is_wrong(self, backend: Backend, **patch: Any) -> bool:
+        self._check_time()
         self.found.tries += 1
         return self._case.wrong(self._case.run(backend, {**self._case.patch, **patch}))
 

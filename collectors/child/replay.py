@@ -310,3 +310,9 @@ class Seeds:
         devices = cuda.get_rng_state_all() if cuda.is_initialized() else []
         numpy = self._numpy.get_state() if self._numpy is not None else None
         return self._torch.get_rng_state(), devices, random.getstate(), numpy
+
+
+def same_state(state: Any, other: Any, torch: Any) -> bool:
+    """Whether torch's generators are in the same state."""
+    pairs = zip((state[0], *state[1]), (other[0], *other[1]), strict=False)
+    return all(torch.equal(a, b) for a, b in pairs)

@@ -28,7 +28,7 @@ from .driver import Parts
 from .logs import nothing_shown
 from .operators import Sorted
 from .remedies import Trial
-from .replay import GRADIENT, LAYOUT, NotCompared, Replay, rms_of
+from .replay import GRADIENT, LAYOUT, NotCompared, Replay, rms_of, same_state
 from .stances import CodeUsed
 from .taken import Taken, Taker
 
@@ -73,6 +73,7 @@ def compare_outputs(
     ``output_fault`` events, and scripts in ``folder``.
     """
     until = time.monotonic() + COMPARING_S
+    left_s = bisect_s
     parts.stances.take("compiled")
     for region in parts.control.regions:
         if not region.first_called:
@@ -80,15 +81,18 @@ def compare_outputs(
         taken = taker.taken.pop(region.region_id, None)
         why = taker.left_out.get(region.region_id, None if taken else _UNSEEN)
         keys: dict[str, Any] = {"compared": False, "why": why}
+        comparison = None
         if taken is not None and why is None:
             comparison = _Comparison(parts, taken, until, remedies)
             with nothing_shown():
                 keys = comparison.carry_out()
-                if bisect_s > 0 and comparison.failing:
-                    began = time.monotonic()
-                    comparison.bisect(began + bisect_s, folder)
-                    bisect_s -= time.monotonic() - began
         parts.recorder.write("output_trial", region_id=region.region_id, **keys)
+        if bisect_s and comparison is not None and comparison.failing:
+            began = time.monotonic()
+            with nothing_shown():
+                comparison.bisect(began + left_s, folder)
+            spent_s = time.monotonic() - began
+            left_s, until = left_s - spent_s, until + spent_s
 
 
 class _Comparison:
@@ -159,7 +163,7 @@ class _Comparison:
         if skipped:  # perhaps eager, after too many recompiles
             self._torch._dynamo.reset()
             compiled = self._in_time(lambda: self._compiled(self._taken.how))
-        keys["random_state_same"] = _same_state(replay.state, state, self._torch)
+        keys["random_state_same"] = same_state(replay.state, state, self._torch)
         agreed = self._look("compiled", self._own, compiled)
         for remedy in self._remedies:
             self._try_remedy(remedy, drawn)
@@ -414,12 +418,6 @@ def agreement(
 def tolerance_of(tensor: Any) -> float:
     """torch's own, by precision."""
     return TOLERANCES.get(_dtype(tensor), TOLERANCE)
-
-
-def _same_state(state: Any, other: Any, torch: Any) -> bool:
-    """Whether torch's generators are in the same state."""
-    pairs = zip((state[0], *state[1]), (other[0], *other[1]), strict=False)
-    return all(torch.equal(a, b) for a, b in pairs)
 
 
 def _dtype(tensor: Any) -> str:
