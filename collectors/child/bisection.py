@@ -234,7 +234,8 @@ class Bisection:
         self._case.run(None, {}, forward, backward)
         self._case.run(backend, {}, None, Listed(torch, frames, other, backward=True))
         found.tries += 1
-        found.part, found.script_why = "capture", "it would be your own code"
+        found.part = "capture"
+        found.script_why = "it would need your own code, whose capture by Dynamo differs"
         first = first_unlike(eager, other)
         if first is None:
             found.why = "the same operators run with the same results in the graphs and in eager"
@@ -288,6 +289,8 @@ class Bisection:
                 self._set_part("lowering", found.operator, definition(own))
                 return
         for part in PARTS:
+            if part == DECOMPOSITIONS and self._case.right == "aot_eager_decomp_partition":
+                continue
             keys = [key for kind, key in switches.seen if kind == part]
             if not keys:
                 continue
@@ -354,15 +357,19 @@ class Bisection:
         self.found.remedies.append(text)
 
     def _settings(self, first: int, last: int) -> None:
-        """The first setting that makes it right."""
-        config = self._torch._inductor.config
-        known = config.get_config_copy()
-        for setting, value, part in _SETTINGS:
-            name = setting.removeprefix("torch._inductor.config.")
-            if name not in known or known[name] == value or self._case.patch.get(name) == value:
-                continue
-            if name.startswith("triton") and not self._torch.cuda.is_available():
-                continue
+        """The first setting that makes it right, if all of them together do."""
+        known = self._torch._inductor.config.get_config_copy()
+        wanted = [
+            (setting, name, value, part)
+            for setting, value, part in _SETTINGS
+            for name in [setting.removeprefix("torch._inductor.config.")]
+            if known.get(name, value) != value and self._case.patch.get(name) != value
+            if not name.startswith("triton") or self._torch.cuda.is_available()
+        ]
+        together = {name: value for _, name, value, _ in wanted}
+        if self._try(first, last, None, **together) is not False:
+            return
+        for setting, name, value, part in wanted:
             if self._try(first, last, None, **{name: value}) is False:
                 self._set_part(part, None, None)
                 self._remedy(f"{setting}={value}", **{name: value})

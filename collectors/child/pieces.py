@@ -76,6 +76,10 @@ class Pieces:
         examples = [node.meta.get("example_value") for node in piece.reads]
         return self._around(module, piece, self._inner(given.module, examples))
 
+    def reset(self) -> None:
+        """With Dynamo: Inductor lets go of its cudagraphs then."""
+        getattr(self._inner, "reset", lambda: None)()
+
     def _around(self, module: Any, piece: Piece, compiled: Compiled) -> Compiled:
         """The whole graph, with what is compiled in the place of the piece."""
         keep = self._keep
