@@ -280,11 +280,13 @@ def _followed(fault: Mapping[str, Any]) -> Iterator[str]:
         yield f"Done by: {fault['part']}{name}{by}{graph}{kernel}"
     worst = fault["worst"]
     if worst:
-        exact = f", float64 {worst['float64']:.6g}" if worst["float64"] is not None else ""
-        yield (
-            f"Worst element: {worst['result']}{worst['element']} is {worst['compiled']:.6g}, "
-            f"in eager {worst['eager']:.6g}{exact}"
+        compiled, eager, exact = (
+            f"{worst[name]:.6g}" if worst[name] is not None else "NaN or infinite"
+            for name in ("compiled", "eager", "float64")
         )
+        where = f"{worst['result']}{worst['element'] or ''}"
+        text = f"Worst element: {where} is {compiled}, in eager {eager}"
+        yield f"{text}, float64 {exact}" if worst["float64"] is not None else text
     if fault["remedies"]:
         yield f"Right with: {fault['remedies'][0]}"
     if fault["script"]:

@@ -6,6 +6,7 @@ its inputs are random numbers of the same kind, or those of the call where these
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
@@ -33,12 +34,12 @@ _LEAST_S = 12.0
 
 @dataclass(frozen=True)
 class Worst:
-    """The element of a result that is furthest off. ``exact``: in float64."""
+    """The element of a result that is furthest off; None: NaN or infinite, or no float64 run."""
 
     name: str
     element: list[int]
-    eager: float
-    compiled: float
+    eager: float | None
+    compiled: float | None
     exact: float | None
 
 
@@ -85,7 +86,7 @@ class Standalone:
             if error > found[0]:
                 at = int(off.argmax())
                 element = [int(i) for i in torch.unravel_index(torch.tensor(at), off.shape)]
-                values = [float(each.flatten()[at]) for each in (a, b, r)]
+                values = [_finite(float(each.flatten()[at])) for each in (a, b, r)]
                 last = values[2] if name in exact else None
                 found = error, Worst(name, element, values[0], values[1], last)
         return found[1]
@@ -290,6 +291,10 @@ class Standalone:
         if not (value.is_floating_point() or value.is_complex()):
             return f"whole({shape}, {dtype}, {int(low)}, {int(high)}, {mean:.6g}{more})"
         return f"values({shape}, {dtype}, {low:.6g}, {high:.6g}, {mean:.6g}, {std:.6g}{more})"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def short(name: str) -> str:

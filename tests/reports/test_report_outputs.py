@@ -136,6 +136,10 @@ def test_the_answer_of_accuracy_follows_a_fault():
     ]
     more = {"location": None, "part": None, "worst": None, "remedies": [], "operators": []}
     more |= {"script": "run/0.py", "reproduced": 3, "not_found": "no time"}
+    odd = {"result": "z", "element": [], "eager": 1.0, "compiled": None, "float64": None}
+    told["faults"] = [FAULT | {"worst": odd}]
+    text = accuracy_answer((wrong,), told)
+    assert "Worst element: z is NaN or infinite, in eager 1\n" in text
     told["faults"] = [FAULT | more]
     lines = [each.strip() for each in accuracy_answer((wrong,), told).splitlines()]
     assert lines[-3:] == [
