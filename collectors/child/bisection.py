@@ -204,8 +204,8 @@ class Bisection:
             self.found.operator = operator_name(node.target, self._torch)
             self._place(node)
 
-    def _place(self, node: Any) -> bool:
-        """The user's line of a node, and the module; whether there is such a line."""
+    def _place(self, node: Any) -> None:
+        """The user's line of a node, if it is known, and the module."""
         place = users_line(node.meta.get("stack_trace"), self._frames)
         stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
         if stack:
@@ -214,7 +214,6 @@ class Bisection:
             self.found.module = f"{module_name(name)} ({kind})"
         if place is not None:
             self.found.file, self.found.line = place
-        return place is not None
 
     def _captured(self) -> None:
         """What Dynamo captures is not what the code does: the first operator that is another."""
