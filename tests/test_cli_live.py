@@ -263,7 +263,7 @@ def accuracy(folder, body, *options):
 
 
 def test_accuracy_finds_a_backward_that_is_wrong(tmp_path):
-    code, out, err = accuracy(tmp_path, WRONG_BACKWARD, "--json")
+    code, out, err = accuracy(tmp_path, WRONG_BACKWARD, "--json", "--bisect")
     answer = json.loads(out)
     assert (code, answer["format"], answer["verdict"]) == (1, 1, "differ"), err
     first = answer["differences"][0]
@@ -274,7 +274,10 @@ def test_accuracy_finds_a_backward_that_is_wrong(tmp_path):
     }  # fmt: skip
     assert first["relative_error"] == pytest.approx(0.5, rel=1e-3)
     assert first["eager_error"] < 1e-5
-    assert first["location"]["line"] in (11, 12)
+    assert first["callable_location"]["line"] in (11, 12)
+    assert (first["operator"], first["location"]["line"]) == ("aten.mul.Tensor", 9)
+    (fault,) = answer["faults"]
+    assert (fault["part"], fault["graph"], fault["script"]) == ("capture", "backward", None)
 
 
 def test_accuracy_of_what_agrees_compiles_nothing_or_fails(tmp_path):

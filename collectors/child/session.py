@@ -222,7 +222,9 @@ class Session:
             with self._last("comparing", what):
                 from .trial import compare_outputs
 
-                compare_outputs(self._parts, taker, trials)
+                config = self._config
+                folder = config.run / "accuracy"
+                compare_outputs(self._parts, taker, trials, bisect_s=config.bisect_s, folder=folder)
 
     def _measure_device(self) -> None:
         """What the device can do, after a script that came to its end."""

@@ -115,7 +115,9 @@ _TABLES = {
         "job_configs", "job_failures", "job_stragglers", "cache_key_differences", "late_compiles",
         "idle_on_compile",
     ),
-    COMPARED: ("output_trials", "output_checks", "output_verdicts", "output_differences"),
+    COMPARED: (
+        "output_trials", "output_checks", "output_verdicts", "output_differences", "output_faults",
+    ),
     TIMED: ("blocks", "block_pairs", "speedups", "callable_speedups"),
     PROFILED: (
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",

@@ -41,6 +41,7 @@ _OPTIONAL = (
     ("thread_looks", "thread_look"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
+    ("output_faults", "output_fault"),
 )
 _SHARED = ("region_id", "anchor_region_id", "phase", "stance")
 _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
@@ -191,8 +192,10 @@ def _as(dtype: Any, value: Any) -> Any:  # noqa: ANN401
     if dtype == pl.Boolean:
         return value if isinstance(value, bool) else None
     if isinstance(dtype, pl.List):
+        text = dtype.inner == pl.String
         items = value if isinstance(value, list) else ()
-        return [item for item in items if isinstance(item, str)]
+        kept = (_as(dtype.inner, item) for item in items if isinstance(item, str) == text)
+        return [item for item in kept if item is not None]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if dtype == pl.Float64:
