@@ -49,7 +49,7 @@ from traceview.rules.kit import (
 from traceview.tables import grouped
 
 CODE = "TV705"
-NEEDS = frozenset({"regions"})
+NEEDS = frozenset({"late_hooks"})
 SEVERITIES = ("error",)
 EXPLAINS = frozenset({"less_work"})
 
