@@ -221,6 +221,25 @@ RESETS = table("resets", "one torch.compiler.reset() of the script's (at most 10
     Column("step", pl.Int64, "step in which it fell"),
 )
 
+LATE_HOOKS = table("late_hooks", "one hook that the script registered on a module after it had called what it compiled, and one region that had been called by then",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "see regions"),
+    Column("method", pl.String, "register_forward_hook, register_full_backward_hook, …"),
+    Column("hook", pl.String, "qualified name of the hook, or of its class"),
+    Column("module", pl.String, "class of the module"),
+    Column("path", pl.String, "the module's name within the region's module, as named_modules() gives it; null: it is not in it, or the region is a function"),
+    Column("file", pl.String, "file of the call that registers it (user's own)"),
+    Column("line", pl.Int32, "line of that call"),
+    Column("function", pl.String, "function that made the call"),
+    Column("registered_us", pl.Float64, "Unix time, µs"),
+    Column("step", pl.Int64, "step in which that was"),
+    Column("compiled_calls", pl.Int32, "compiled calls of the region that were looked at while it was registered"),
+    Column("compiled_runs", pl.Int32, "of them those in which the module was called in Python, so that its hooks ran"),
+    Column("eager_calls", pl.Int32, "eager calls that were looked at"),
+    Column("eager_runs", pl.Int32, "of them those in which the module was called"),
+    Column("recompiled", pl.Boolean, "something was compiled in a compiled call that was looked at"),
+)
+
 MEMORY = table("memory", "a memory peak in one stance",
     Column("pid", pl.Int64, "process id"),
     _STANCE,

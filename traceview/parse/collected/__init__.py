@@ -63,8 +63,9 @@ _TORCH_COLUMNS = (
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources, notes and compile_targets of one pass; input_sizes, served_calls and
-    those of ``_OPTIONAL`` where there was any; ``runs`` alone if no process wrote an event.
+    profile_windows, sources, notes, compile_targets and late_hooks of one pass; input_sizes,
+    served_calls and those of ``_OPTIONAL`` where there was any; ``runs`` alone if no process wrote
+    an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     if not processes:
@@ -104,6 +105,7 @@ def _tables(
         "sources": sources.values(),
         "notes": _plain(owners, "note"),
         "compile_targets": _plain(owners, "target"),
+        "late_hooks": _plain(owners, "late_hook"),
     }
     optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
     optional["input_sizes"] = _totals(owners, "input_sizes", ("sizes", "calls"))
