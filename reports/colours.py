@@ -30,6 +30,7 @@ _IDLE = {
     "idle_guards": "idle-call",
     "idle_call_overhead": "idle-call",
     "idle_compile": "idle-call",
+    "idle_cudagraph_recording": "idle-call",
     "idle_search": "idle-call",
     "idle_compile_elsewhere": "idle-sync",
     "idle_data_loading": "idle-data",

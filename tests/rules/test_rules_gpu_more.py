@@ -243,6 +243,41 @@ class TestDynamicRerecord:
         if each:
             assert one.severity == "warning"
 
+    def recording(self, size, address=0):
+        text = f"inputs: [0]: Tensor(size=[{size}, 5], data_ptr=0x{address})"
+        return {"event": "record", "reason": f"[0/0] Recording function=partition_0, {text}"}
+
+    @pytest.mark.parametrize(
+        ("graphs", "later", "sizes"),
+        [(1, range(40), 40), (2, range(40), 20), (1, [1] * 40, None)],
+        ids=["forward", "forward and backward", "one size again and again"],
+    )
+    def test_sizes_that_come_while_blocks_run_are_counted_by_their_recordings(
+        self, make, graphs, later, sizes
+    ):
+        events = list(self.events(["(7, 8)", "(7, 9)"] * graphs))
+        events += [self.recording(size, address) for address, size in enumerate(later)]
+        hits = found(cg_dynamic_rerecord, make(cudagraph_events=events, compiles=[]))
+        assert [one.title.split()[0] for one in hits] == ([str(sizes)] if sizes else [])
+
+    def test_sizes_that_never_come_again_are_counted_by_torchs_warning(self, make):
+        warning = {
+            "event": "dynamic_shapes", "count": 9,
+            "reason": "CUDAGraph supports dynamic shapes by recording a new graph for each size.",
+        }  # fmt: skip
+        tables = {
+            "cudagraph_events": [*self.events(["(7, 8)"]), warning],
+            "speedups": [{**STEP, "eager_ms": 2.0, "compiled_ms": 6.0, "outcome": "hurt"}],
+        }
+        account = {"stance": "compiled", "category": "idle_cudagraph_recording", "kind": "idle"}
+        (one,) = found(cg_dynamic_rerecord, make(**tables, accounting=[{**account, "ms": 4.0}]))
+        assert one.title.startswith("9 cudagraphs")
+        assert (one.severity, one.cost.ms_per_step) == ("warning", pytest.approx(4.0))
+        (one,) = found(cg_dynamic_rerecord, make(**tables, accounting=[{**account, "ms": 2.0}]))
+        assert (one.severity, one.cost.ms_per_step) == ("info", None)
+        events = [*self.events(["(7, 8)"]), *self.events(["(7, 8)"], "[1/0] "), warning]
+        assert found(cg_dynamic_rerecord, make(cudagraph_events=events)) == []
+
     def test_graphs_without_symbolic_sizes_are_not_meant(self, make):
         events = [
             {"event": "tree", "reason": "Recording cudagraph tree for graph without symints"},

@@ -6,6 +6,7 @@ from traceview.torchtext.cudagraphs import (
     partition_reason,
     partitions_without,
     read_event,
+    recorded_for,
     run_id,
     skip_cause,
     tree_sizes,
@@ -31,5 +32,12 @@ def test_counts_and_ids():
     assert partitions_without("Created 3 graph partitions") is None
     assert partition_reason("    op3: reason=cpu ops, ir=x") == "cpu ops"
     assert run_id("[0/1] Running warmup function=FunctionID(id=0)") == "0/1"
+    tensor = "[0]: Tensor(size=[{}, 5], data_ptr=0x{})"
+    message = f"[0/0] Recording function=partition_0, cuda_graph_id={{}}, inputs: {tensor}"
+    first, moved, other = ((0, 45, "7F6B"), (1, 45, "7F00"), (2, 44, "7F6B"))
+    same = {recorded_for(message.format(*each)) for each in (first, moved)}
+    assert len(same) == 1
+    assert recorded_for(message.format(*other)) not in same
+    assert recorded_for("[0/1] Recording function 3 of graph recording id 1") is None
     assert tree_sizes("[0/1] Recording cudagraph tree for symint key (16, 7)") == (7, 16)
     assert tree_sizes("Recording cudagraph tree for graph without symints") is None

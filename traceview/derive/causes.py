@@ -10,6 +10,7 @@ GUARDS = "idle_guards"  # cache look-up: evaluating guards
 CALL_OVERHEAD = "idle_call_overhead"  # the rest of a compiled call's own work
 GRAPH_BREAK = "idle_graph_break"  # Python between the compiled parts of one region call
 COMPILE = "idle_compile"
+RECORDING = "idle_cudagraph_recording"  # compiled calls that warm up or record a cudagraph
 COMPILE_ELSEWHERE = "idle_compile_elsewhere"  # nothing was recorded while another rank compiled
 ALLOCATOR = "idle_allocator"  # cudaMalloc, cudaFree
 COPY_WAIT = "idle_copy_wait"  # a copy to the device that holds the host
@@ -25,7 +26,7 @@ UNLINKED = "idle_unlinked"  # the launch of what comes next was not recorded
 
 IDLE = (
     *(LAUNCH_BOUND, SYNC, DATA_LOADING, GUARDS, CALL_OVERHEAD, GRAPH_BREAK, COMPILE),
-    *(COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, CUSTOM_OP, SEARCH, COMMUNICATION),
+    *(RECORDING, COMPILE_ELSEWHERE, ALLOCATOR, COPY_WAIT, GC, CUSTOM_OP, SEARCH, COMMUNICATION),
     *(OTHER_PYTHON, DEVICE, IN_GRAPH, UNLINKED),
 )
 

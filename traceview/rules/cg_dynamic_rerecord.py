@@ -8,10 +8,11 @@ A cudagraph replays one size only. Symbolic sizes save the recompiles, not the r
 size runs once to warm up, is recorded at its next call, and keeps its cudagraph from then on.
 
 ## Evidence
-The sizes that torch recorded cudagraphs for (TORCH_LOGS=cudagraphs), more of them than the eight at
-which torch itself warns. The cost is how much longer the timed blocks with recordings in them took
-than the same number of steady steps; without such blocks, the time of the recordings alone. Where
-most compiled steps meet a new size, nothing is steady: then the cost is how much longer a step
+The sizes that torch recorded cudagraphs for (TORCH_LOGS=cudagraphs), or that its warning counts:
+more than the eight at which torch warns. The cost is how much longer the timed blocks with
+recordings in them took than the same number of steady steps; without such blocks, the time of the
+recordings alone. Where most compiled steps meet a new size, or the device waits for most of the
+step in calls that warm up or record, nothing is steady: then the cost is how much longer a step
 takes than its call replayed on the same inputs, which records nothing; without replays, than in
 eager.
 
@@ -38,9 +39,11 @@ their kernels may still be recorded: look at the log again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from statistics import median
 
+from traceview.derive import causes
 from traceview.rules import _recompiles
 from traceview.rules.kit import (
     Confidence,
@@ -63,13 +66,14 @@ from traceview.rules.kit import (
     shorten,
     step_ms,
 )
-from traceview.torchtext.cudagraphs import run_id, tree_sizes
+from traceview.torchtext.cudagraphs import recorded_for, run_id, tree_sizes
 from traceview.words import names
 
 CODE = "TV513"
 NEEDS = frozenset({"cudagraph_events"})
 SEVERITIES = ("warning", "info")
 GPU_ONLY = True
+EXPLAINS = frozenset({causes.RECORDING})
 
 #: torch warns above eight (cudagraph_dynamic_shape_warn_limit).
 LEAST_SIZES = 9
@@ -94,10 +98,14 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
         for row in first_rank(rows(tables, "compile_intervals", trigger=_RECORDING))
         if row["duration_ms"] is not None
     ]
-    for compile_id, trees in _sizes(tables).items():
-        if len(trees) < least_sizes:
+    warned = first_rank(rows(tables, "cudagraph_events", event="dynamic_shapes"))[:1]
+    found = _sizes(tables)
+    for compile_id, (trees, graphs) in found.items():
+        recorded = _recorded(tables, compile_id, len(trees), graphs)
+        if len(found) == 1:  # torch's warning names no compile
+            recorded = max([recorded, *(row["count"] or 0 for row in warned)])
+        if recorded < least_sizes:
             continue
-        recorded = _recorded(tables, compile_id, len(trees))
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
         owners = Owners(tables)
         place = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
@@ -116,7 +124,6 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
         if numbers:
             each = f"value of {', '.join(numbers)}"
             fix = f"Pass {' and '.join(numbers)} in tensors on the device"
-        warned = first_rank(rows(tables, "cudagraph_events", event="dynamic_shapes"))[:1]
         evidence = [
             from_row(shorten(row["reason"]), "cudagraph_events", row)
             for row in (*warned, *trees[:2])
@@ -149,13 +156,14 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
         )
 
 
-def _sizes(tables: Tables) -> dict[str, list[Row]]:
-    """Compile → the events that a tree began, one for each of its sizes.
+def _sizes(tables: Tables) -> dict[str, tuple[list[Row], int]]:
+    """Compile → the events that a tree began, one for each of its sizes; and cudagraphs per size.
 
     Such an event names no compile; the run that follows it does. Forward and backward share a
     compile and may name the same sizes in another order, or other ones: the one with more counts.
     """
     found: dict[tuple[str, int], dict[tuple[int, ...], Row]] = {}
+    begun: Counter[str] = Counter()
     tree: tuple[tuple[int, ...], Row] | None = None
     for row in first_rank(rows(tables, "cudagraph_events")):
         text = row["reason"] or ""
@@ -164,23 +172,24 @@ def _sizes(tables: Tables) -> dict[str, list[Row]]:
             tree = None if sizes is None else (sizes, row)
         elif tree is not None and row["event"] in ("warmup", "record"):
             key = run_id(text) or row["compile_id"] or "", len(tree[0])
+            begun[key[0]] += 1
             found.setdefault(key, {}).setdefault(*tree)
             tree = None
     most: dict[str, list[Row]] = {}
     for (compile_id, _), trees in found.items():
         most[compile_id] = max(most.get(compile_id, []), [*trees.values()], key=len)
-    return most
+    return {key: (trees, max(1, round(begun[key] / len(trees)))) for key, trees in most.items()}
 
 
-def _recorded(tables: Tables, compile_id: str, sizes: int) -> int:
-    """Sizes of a compile: the log of trees ends where blocks begin, that of recordings goes on."""
-    all_of_it = logged = 0
-    for row in first_rank(rows(tables, "cudagraph_events")):
-        if row["event"] == "record" and run_id(row["reason"] or "") == compile_id:
-            all_of_it += 1
-        elif row["event"] == "tree":
-            logged = all_of_it
-    return max(sizes, all_of_it // max(1, round(logged / sizes)))
+def _recorded(tables: Tables, compile_id: str, sizes: int, graphs: int) -> int:
+    """Sizes of a compile: the log of trees ends where blocks begin, that of recordings goes on.
+
+    One size may be recorded again, for an input that moved or after another graph.
+    """
+    events = first_rank(rows(tables, "cudagraph_events", event="record"))
+    texts = [text for row in events if run_id(text := row["reason"] or "") == compile_id]
+    inputs = {recorded_for(text) for text in texts}
+    return max(sizes, (len(texts) if None in inputs else len(inputs)) // graphs)
 
 
 def _cost(tables: Tables, sizes: int, spans: list[Row]) -> tuple[Cost, Severity]:
@@ -198,7 +207,10 @@ def _cost(tables: Tables, sizes: int, spans: list[Row]) -> tuple[Cost, Severity]
     others = first_rank(rows(tables, "compile_intervals"))
     only = all(row["trigger"] == _RECORDING for row in others if (row["step"] or 0) >= first_step)
     inside = sum(row["compiles_inside"] for row in dirty) if only else 0
-    if steps and compiled and max(sizes, _CALLS_OF_SIZE * inside) >= MOST_NEW * steps:
+    account = first_rank(rows(tables, "accounting", stance="compiled", category=causes.RECORDING))
+    making = sum(row["ms"] or 0.0 for row in account)
+    often = steps and max(sizes, _CALLS_OF_SIZE * inside) >= MOST_NEW * steps
+    if compiled and (often or making >= MOST_NEW * compiled):
         slower, text = compiled - (eager or compiled), "in eager"
         if len(replays) >= _ENOUGH_BLOCKS:
             slower, text = compiled - median(replays), "the same call replayed, without recording"

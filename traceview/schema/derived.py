@@ -85,7 +85,7 @@ CALLABLE_SPEEDUPS = table("callable_speedups", "one torch.compile call, or the o
 
 ACCOUNTING = table("accounting", "time per step of one category, from the profiler window",
     _STANCE,
-    Column("category", pl.String, "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _allocator, _copy_wait, _gc, _custom_op, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks next to the window); unexplained"),
+    Column("category", pl.String, "as in kernels; idle_launch_bound, _sync, _data_loading, _guards, _call_overhead, _graph_break, _compile, _cudagraph_recording, _allocator, _copy_wait, _gc, _custom_op, _communication, _python, _device, _inside_graph, _unlinked; on a CPU data_loading, graph_break, compile, gc, optimizer_python, python, overhead_*; machine_speed (the timed step less that of the blocks next to the window); unexplained"),
     Column("kind", pl.String, "busy, idle, overhead, other, machine_speed, unexplained"),
     Column("ms", pl.Float64, "of a step as timed without a profiler; with the row unexplained (negative: more was found than the step is long) they add up to it"),
     Column("profiled_ms", pl.Float64, "per step, as profiled, overlaps counted once"),

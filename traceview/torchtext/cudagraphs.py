@@ -55,6 +55,8 @@ _EVENTS = tuple(
 _FOUND_FROM = re.compile(r"\.? ?Found from ?:")
 _INSTANCES = re.compile(r"\((\d{1,9}) instances?\)")
 _SIZES = re.compile(r"Recording cudagraph tree for symint key (.+)")
+_INPUTS = re.compile(r"Recording function=.*?\binputs: (?P<inputs>.+)", re.DOTALL)
+_ADDRESS = re.compile(r"data_ptr=\w+")
 _NUMBER = re.compile(r"\d{1,18}")
 _RUN = re.compile(r"^\[([^\]]+)\]")
 _CREATED = re.compile(r"^Created \d+ graph partitions: \d+ cudagraphable, (?P<without>\d+) non-")
@@ -127,6 +129,15 @@ def tree_sizes(text: str) -> tuple[int, ...] | None:
     """The sizes that a tree is recorded for, sorted; None where its graph has no symbols."""
     found = _SIZES.search(text)
     return tuple(sorted(map(int, _NUMBER.findall(found[1])))) if found else None
+
+
+def recorded_for(text: str) -> str | None:
+    """The first inputs that a cudagraph is recorded for, whatever their addresses.
+
+    None for any other message, and where the torch in use doesn't name them.
+    """
+    found = _INPUTS.search(text)
+    return _ADDRESS.sub("", found["inputs"]) if found else None
 
 
 def moved_inputs(text: str) -> dict[str, tuple[StackFrame, ...]]:

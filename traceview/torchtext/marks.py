@@ -21,6 +21,8 @@ REGION = "Torch-Compiled Region: "
 GRAPH = "## Call CompiledFxGraph "
 #: ``compile_inner (dynamo_timed)``: a phase of compilation.
 COMPILING = "(dynamo_timed)"
+#: A size's first call, which warms up, and its recording (torch/_inductor/cudagraph_trees.py).
+MAKING_CUDAGRAPHS = ("cudagraphify.get_container", "CUDAGraphNode.record")
 
 #: torch: a function that autograd evaluates in the backward.
 AUTOGRAD = "autograd::engine::evaluate_function: "

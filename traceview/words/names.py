@@ -58,6 +58,7 @@ CATEGORIES = {
     "idle_call_overhead": "entering compiled code",
     "idle_graph_break": "Python of a graph break",
     "idle_compile": "compiling",
+    "idle_cudagraph_recording": "recording cudagraphs",
     "idle_compile_elsewhere": "another rank compiled",
     "idle_allocator": "allocator",
     "idle_copy_wait": "waiting for a copy",

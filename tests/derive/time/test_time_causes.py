@@ -43,6 +43,21 @@ def test_a_mark_gives_its_cause_to_everything_in_it(name, cause):
     assert found[cause] == 400
 
 
+@pytest.mark.parametrize("making", ["cudagraphify.get_container", "CUDAGraphNode.record"])
+def test_a_call_that_makes_a_cudagraph_is_neither_entering_nor_launching(making):
+    found = gap(
+        overhead(f"{REGION}0/0", 150, 700),
+        overhead(GRAPH, 160, 300, parent=0),
+        mark(making, 170, 100, parent=1),
+        mark(f"{making} (dynamo_timed)", 180, 80, parent=2),
+        op("aten::addmm", 300, 20, parent=1),
+        overhead(f"{REGION}1/0", 500, 200, parent=0),  # replays: its own cost is that of entering
+    )
+    assert found["idle_cudagraph_recording"] == 700 - 200
+    assert found["idle_call_overhead"] == 200
+    assert "idle_compile" not in found
+
+
 @pytest.mark.parametrize(
     ("lasts", "cause"), [(400, "idle_custom_op"), (80, "idle_launch_bound")], ids=["long", "short"]
 )

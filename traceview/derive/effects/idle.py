@@ -23,7 +23,7 @@ Row = dict[str, Any]
 _OVERHEADS = frozenset(
     (
         *(causes.GUARDS, causes.CALL_OVERHEAD, causes.GRAPH_BREAK, causes.COMPILE),
-        *(causes.HOST_GRAPH_BREAK, causes.HOST_COMPILE),
+        *(causes.RECORDING, causes.HOST_GRAPH_BREAK, causes.HOST_COMPILE),
     )
 )
 #: What it costs to get from one operator to the next, apart from a device's wait for launches:

@@ -42,6 +42,9 @@ _WHOLE = (
     (marks.starting(marks.DATA_LOADER), causes.DATA_LOADING, causes.HOST_DATA_LOADING),
 )
 _OPTIMIZER = marks.starting(marks.OPTIMIZER)
+#: What torch marks like a phase of compilation, and the calls that do it.
+_MAKING = marks.starting(*marks.MAKING_CUDAGRAPHS)
+_CALLS = marks.starting(marks.REGION, marks.BACKWARD)
 #: cuDNN times an algorithm between two events and waits for the second one; a convolution whose
 #: algorithm is known waits for nothing (aten/src/ATen/native/cudnn/Conv_v8.cpp, ``try_plans`` and
 #: cudnn_frontend's ``time_sorted_plan``).
@@ -184,13 +187,14 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
     lasts = length.sum().over("stretch")
     cases: tuple[tuple[Any, str], ...] = (
         *_whole(line, window, for_host=False),
+        (pl.col("name") == marks.LOOKUP, causes.GUARDS),
+        (_PLAIN & host.in_breaks(line, window), causes.GRAPH_BREAK),
+        (_records(line, window), causes.RECORDING),
         (inside(line, _searches(window)), causes.SEARCH),
         (sync, causes.SYNC),
         (pl.col("call_kind") == "alloc", causes.ALLOCATOR),
         (copied.contains("Pageable -> Device"), causes.COPY_WAIT),
         (copied.contains("Device -> Pageable"), causes.SYNC),
-        (pl.col("name") == marks.LOOKUP, causes.GUARDS),
-        (_PLAIN & host.in_breaks(line, window), causes.GRAPH_BREAK),
         (overhead, causes.CALL_OVERHEAD),
         (pl.col("category") == "communication", causes.COMMUNICATION),
         (
@@ -204,6 +208,29 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
     return line.with_columns(
         cause=first_case(cases).fill_null(causes.LAUNCH_BOUND), waits=held.fill_null(False)
     ).drop("stretch")
+
+
+def _records(line: pl.DataFrame, window: Window) -> pl.Series:
+    """Whether each stretch of ``line`` lies in a compiled call that makes a cudagraph.
+
+    Not in another call inside it, which may replay one.
+    """
+    begun = window.ops.filter(pl.col("name").str.contains(_MAKING))
+    calls = window.ops.filter(pl.col("name").str.contains(_CALLS)).sort("start_ns")
+    if begun.is_empty() or calls.is_empty():
+        return inside(line, host.spans_of(begun))
+    spans = host.spans_of(calls).with_row_index("call")
+    # the innermost call around each
+    found = host.spans_of(begun).join_where(
+        spans.rename({"tid": "thread", "start": "since", "end": "until"}),
+        pl.col("start") >= pl.col("since"),
+        pl.col("end") <= pl.col("until"),
+        pl.col("tid") == pl.col("thread"),
+    )
+    making = set(found.sort("since").group_by("tid", "start").last()["call"])
+    own = spans.filter(pl.col("call").is_in(making))
+    rest = spans.filter(~pl.col("call").is_in(making) & inside(spans, own))
+    return inside(line, own) & ~inside(line, rest)
 
 
 def _searches(window: Window) -> pl.DataFrame:
@@ -268,7 +295,8 @@ def _whole(
 
 
 def _in_marks(line: pl.DataFrame, window: Window, pattern: str) -> pl.Series:
-    marks = window.ops.filter(pl.col("name").str.contains(pattern))
+    name = pl.col("name").str
+    marks = window.ops.filter(name.contains(pattern) & ~name.contains(_MAKING))
     return inside(line, host.spans_of(marks))
 
 
