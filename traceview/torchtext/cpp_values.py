@@ -124,19 +124,17 @@ def repeated(source: str) -> list[Repeated]:
             text = text or _of_several_lines(body)
             value = _value(text, values, keys, frozenset(turns), places)
             values[match["name"]] = value
-            called = VECTOR_FUNCTION.search(line) or FUNCTION.search(line)
-            slow = None if called else NO_FORM.search(line)
-            called = called or slow
+            slow = NO_FORM.search(line)
+            called = slow or VECTOR_FUNCTION.search(line) or FUNCTION.search(line)
             known = {name: turn for name, turn in turns.items() if turn is not None}
             if called and len(known) == len(turns):
                 scalar = slow is not None or "std::" in called[0]
                 # The C++ compiler moves a scalar call out of loops that it does not depend on.
                 last = max((n for n, name in enumerate(known) if name in value.loops), default=0)
-                sizes = {name: len(turn) for name, turn in known.items()}
-                loops = list(sizes.values())[: last + 1] if scalar else list(sizes.values())
-                function = called[1] or called[2]
-                counted = found[function, value.key, scalar].setdefault(nest, _Counted())
-                counted.evaluations += prod(loops)
+                sizes = [len(turn) for turn in known.values()]
+                key = (called[1] or called[2], value.key, scalar)
+                counted = found[key].setdefault(nest, _Counted())
+                counted.evaluations += prod(sizes[: last + 1] if scalar else sizes)
                 within = {name: places[name] for name in value.variables if name in places}
                 counted.looked_up |= bool(within)
                 known |= within
