@@ -14,6 +14,9 @@ INDEX = json.loads((RUNS / "INDEX.json").read_text())
 RECORDED = sorted(name for name, line in INDEX.items() if "label" not in line)
 #: Part of the timed step that may stay unexplained.
 CLOSES = 0.02
+#: Where the speedup is not known to this factor, steps differ among each other, and a profiled one
+#: is not the timed one.
+WIDE = 1.3
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -79,13 +82,19 @@ def lock_is_held(tables):
     return tables["busy_threads"].filter(pl.col("lock_wait_ms") > pl.col("interval_ms") / 2).height
 
 
+def is_noisy(tables):
+    ratios = tables["speedups"]["speedup_high"] / tables["speedups"]["speedup_low"]
+    return any(ratio > WIDE for ratio in ratios.drop_nulls())
+
+
 def the_unexplained_rest_is_within_two_percent(tables):
     dear = []
     for stance, timed, rows in accounts(tables):
         (rest,) = rows.filter(category="unexplained")["ms"]
-        if abs(rest) > CLOSES * timed and not marks_are_cheap(tables, stance):
+        open_ = abs(rest) > CLOSES * timed
+        if open_ and (is_noisy(tables) or not marks_are_cheap(tables, stance)):
             dear.append(f"{stance} {rest / timed:+.0%}")
         else:
-            assert abs(rest) <= CLOSES * timed or lock_is_held(tables), stance
+            assert not open_ or lock_is_held(tables), stance
     if dear:
-        pytest.xfail(f"{', '.join(dear)}: recorded when the collector's marks were dear")
+        pytest.xfail(f"{', '.join(dear)}: steps differ, or the collector's marks were expensive")
