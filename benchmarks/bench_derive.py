@@ -19,12 +19,14 @@ import os
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
 from bench_kineto import repeated
 from bench_textlogs import PEAK
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fixtures"))
+import packing
 
 RUNS = Path(__file__).resolve().parents[1] / "fixtures" / "runs"
 MEASURE = (
@@ -130,8 +132,7 @@ def small_runs(archives: list[Path], checkouts: list[Path], rounds: int) -> None
         ]
         for archive in archives:
             run = Path(folder, archive.name)
-            with tarfile.open(archive) as packed:
-                packed.extractall(run, filter="data")
+            packing.unpack(archive, run)
             taken: list[list[float]] = [[] for _ in reporters]
             for _ in range(rounds + 1):
                 for process, times in zip(reporters, taken, strict=True):
@@ -162,8 +163,7 @@ def main() -> None:
         return
     options.run = options.run or RUNS / "gpu-transformer_training.tar.xz"
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(options.run) as packed:
-            packed.extractall(folder, filter="data")
+        packing.unpack(options.run, Path(folder))
         run = Path(folder, "run")
         written = blown_up(run, options.mb)
         print(f"{options.run.name}: {written:.1f} MB of traces, {os.cpu_count()} cores")

@@ -15,11 +15,13 @@ import gzip
 import os
 import re
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
 from processes import Measured, measured
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fixtures"))
+import packing
 
 from traceview.cli.postmortem import ALLOCATOR
 
@@ -72,12 +74,8 @@ EVENTS = b'"traceEvents": ['
 
 def recorded() -> bytes:
     """An eager training step on a GPU."""
-    with tarfile.open(RUN) as packed:
-        name = next(n for n in packed.getnames() if re.search(r"profile/eager-\d+-2\.json", n))
-        file = packed.extractfile(name)
-        assert file is not None
-        data = file.read()
-    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    files = packing.files_of(RUN)
+    return gzip.decompress(next(files[n] for n in files if re.search(r"/eager-\d+-2\.json", n)))
 
 
 def repeated(data: bytes, megabytes: float, path: Path) -> None:

@@ -17,12 +17,14 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fixtures"))
+import packing
 
 from traceview.derive.intervals import length
 from traceview.parse import parse_run
@@ -172,8 +174,7 @@ def main() -> None:
     print(f"{'run':26} {'stance':9} {'peer':18} {'what':14} {'ours ms':>10} {'theirs ms':>10}")
     for archive in options.runs or sorted(RUNS.glob("gpu-*.tar.xz")):
         with tempfile.TemporaryDirectory() as folder:
-            with tarfile.open(archive) as packed:
-                packed.extractall(folder, filter="data")
+            packing.unpack(archive, Path(folder))
             run = Run.open(Path(folder, "run"))
             kernels = parse_run(run)["kernels"]
             for stance in STANCES:

@@ -39,18 +39,18 @@ def swept(script: Script, modes: list[str], keep: Path) -> dict[str, Any]:
     return stored(keep, "sweep.json")
 
 
-def bare(script: Script, modes: list[str], turns: int, keep: Path) -> dict[str, list[float]]:
-    """Milliseconds per step of each turn, by mode; the first of each only fills the cache."""
-    figures = stored(keep, "bare.json") or {"counts": {}, "ms": {mode: [] for mode in modes}}
-    while any(len(figures["ms"][mode]) < turns for mode in modes):
-        for mode in modes:
-            if mode not in figures["counts"]:
-                after = _after_s(script, mode, script.few, keep)
-                figures["counts"][mode] = max(script.few, int(script.few * LONG_S / after))
-            count = figures["counts"][mode]
-            figures["ms"][mode].append(1e3 * _after_s(script, mode, count, keep) / count)
-            (keep / "bare.json").write_text(json.dumps(figures))
-    return dict(figures["ms"])
+def bare(
+    script: Script, trials: dict[str, dict[str, Any]], turns: int, keep: Path
+) -> dict[str, list[float]]:
+    """Milliseconds per step of each turn, by mode; how many steps are enough, the sweep says."""
+    ms = stored(keep, "bare.json") or {mode: [] for mode in trials}
+    for turn in range(turns):
+        for mode, trial in trials.items():
+            if len(ms[mode]) <= turn:
+                count = max(script.few, int(1e3 * LONG_S / (trial["trial_ms"] or LONG_S)))
+                ms[mode].append(1e3 * _after_s(script, mode, count, keep) / count)
+                (keep / "bare.json").write_text(json.dumps(ms))
+    return ms
 
 
 def _after_s(script: Script, mode: str, count: int, keep: Path) -> float:
@@ -73,7 +73,7 @@ def compared(
         low, high = sorted((one, other), key=lambda mode: statistics.median(ms[mode]))
         if max(ms[low]) >= min(ms[high]):
             continue
-        figures = [trials.get(mode, {}).get("ratio") for mode in (low, high)]
+        figures = [trials[mode].get("ratio") for mode in (low, high)]
         agree.append(None not in figures and figures[0] >= figures[1])
         if not agree[-1]:
             unlike.append(f"{low} before {high}")
@@ -94,17 +94,18 @@ def main() -> None:
         folder = keep / script.name
         folder.mkdir(parents=True, exist_ok=True)
         found = swept(script, modes, folder)
-        trials = {
+        by_mode = {
             setting.partition("=")[2]: trial
             for trial in found.get("trials", [])
             for setting in trial["settings"]
         }
-        ms = bare(script, modes, asked.turns, folder)
+        trials = {mode: by_mode.get(mode, {"trial_ms": None}) for mode in modes}
+        ms = bare(script, trials, asked.turns, folder)
         agree, unlike = compared(ms, trials)
         same.append(not unlike)
         print(f"{script.name}: pairs in the same order {percent(agree)} {'; '.join(unlike)}")
         for mode in sorted(modes, key=lambda mode: statistics.median(ms[mode])):
-            trial = trials.get(mode, {})
+            trial = trials[mode]
             turns = ", ".join(f"{each:.3f}" for each in ms[mode])
             ratio, interval = trial.get("ratio"), trial.get("interval")
             said = f"{ratio:.3f} ({interval[0]:.3f}-{interval[1]:.3f})" if ratio else "-"

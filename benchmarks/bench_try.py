@@ -8,10 +8,11 @@ bare as well, beside the script. ``--scores``: what findings predicted, beside w
 rule, of all results in the folder; nothing is run.
 
     python benchmarks/bench_try.py [NAME...] [--group healthy|cured] [--keep DIR] [--bare] [--hand]
-        [--jobs N] [--scores]
+        [--jobs N] [--scores] [--gpu]
 
-With ``--jobs`` each job has two cores of its own. Results are kept as they come: the same command
-goes on where it was stopped.
+With ``--jobs`` each job has two cores of its own. ``--gpu``: the scripts of ``evaluation/gpu``, on
+a machine with one; CPU time says little of those, so nothing runs bare. Results are kept as they
+come: the same command goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -139,9 +140,12 @@ def main() -> None:
     parser.add_argument("--budget", default="6m")
     parser.add_argument("--bare", action="store_true", help="confirm what is recommended bare")
     parser.add_argument("--hand", action="store_true", help="time the edited twins bare")
+    parser.add_argument("--gpu", action="store_true", help="the scripts that need one")
     parser.add_argument("--jobs", type=int, default=1, help="scripts at a time, two cores each")
     parser.add_argument("--scores", action="store_true", help="predicted against measured, by rule")
     asked = parser.parse_args()
+    if asked.gpu and (asked.bare or asked.hand):
+        parser.error("--gpu runs nothing bare")
     keep = (asked.keep or Path(tempfile.mkdtemp(prefix="try-"))).absolute()
     keep.mkdir(parents=True, exist_ok=True)
     if asked.scores:
@@ -163,7 +167,7 @@ def main() -> None:
             free.put(mine)
 
     wanted = []
-    for script in scripts(asked.names, None, None):
+    for script in scripts(asked.names, None, None, gpu=asked.gpu):
         kind = "healthy" if script.group == "healthy" else "cured" if script.twin else None
         if kind and asked.group in (None, kind):
             wanted.append((script, kind))

@@ -15,13 +15,14 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import traceview
+from traceview.collectors.child.config import COMPARING_S
 from traceview.collectors.child.secrets import masked_arguments, masked_variable
-from traceview.collectors.launch import Launch, Outcome, launch
+from traceview.collectors.launch import Launch, Outcome, Patience, launch
 from traceview.collectors.options import CollectOptions, Console
 from traceview.collectors.output_folder import OTHER_DISK, output_folder
 from traceview.collectors.probe import KERNEL_RANGES, PROVENANCE, Target, find_target
@@ -134,6 +135,7 @@ class _Collector:
                 timeout_s=options.timeout_s,
                 stdin=stdin,
                 stdout=stdout,
+                patience=self._patience(asked),
             )
             outcome = launch(plan, self._console)
         record.ending = outcome.ending
@@ -141,6 +143,14 @@ class _Collector:
         with contextlib.suppress(RunFolderError):
             run.save()  # on a full disk collect() tries again, when the caches have made room
         return outcome
+
+    def _patience(self, asked: Pass) -> Patience:
+        """A script that is stopped compares first, and looks for the operator."""
+        usual, options = Patience(), self._options
+        if not (options.compare_outputs and asked.name == "cold"):
+            return usual
+        more_s = COMPARING_S + 1.25 * options.bisect_s  # a compile that has begun goes on
+        return replace(usual, stopping_s=usual.stopping_s + more_s)
 
     def _note(self, *notes: str) -> None:
         """Keep what is new in the manifest."""
@@ -157,6 +167,7 @@ class _Collector:
             "stop_after_steps": asked.stop_after_steps or options.stop_after_steps,
             "profile": options.profile and not warm,
             "compare_outputs": options.compare_outputs and asked.name == "cold",
+            "bisect_s": options.bisect_s,
             "timeout_s": options.timeout_s,
         }
         write_child_config(raw, config)

@@ -13,10 +13,12 @@ from __future__ import annotations
 import base64
 import shutil
 import sys
-import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fixtures"))
+import packing
 
 from traceview.derive import derive
 from traceview.diagnosis import diagnose, from_json, to_json
@@ -91,8 +93,7 @@ def main(source: Path) -> None:
     """Render ``source``, a run folder or an archive of one, and take the picture."""
     with tempfile.TemporaryDirectory() as folder:
         if source.is_file():
-            with tarfile.open(source) as archive:
-                archive.extractall(folder, filter="data")
+            packing.unpack(source, Path(folder))
             source = Path(folder) / "run"
         PICTURE.write_bytes(shoot(page(source)))
 

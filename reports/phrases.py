@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -211,6 +211,9 @@ def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any
         if len(shown) > _MOST_DIFFERENCES:
             lines.append(f"  and {len(shown) - _MOST_DIFFERENCES} more (--json has all)")
         lines.append(f"  {_first_wrong(shown[0])}")
+        for fault in answer.get("faults", ()):
+            if fault["callable_location"] == {"file": one.file, "line": one.line}:
+                lines += [f"  {text}" for text in _followed(fault)]
     for one in right:
         compared = [c for c in one.checks if c.run == "compiled"]
         counts = [
@@ -257,6 +260,41 @@ def _difference(one: OutputDifference) -> str:
         return f"{name}: differs from eager by up to {tiny(one.max_abs_diff)}"
     errors = f"{tiny(one.relative_error)}, eager's {tiny(one.eager_error)}"
     return f"{name}: relative error {errors} (both against float64)"
+
+
+def _followed(fault: Mapping[str, Any]) -> Iterator[str]:
+    """The operator, what does it, values, remedy and script, a line each."""
+    if fault["operator"]:
+        place = fault["location"]
+        at = f" at {names.at_line(PurePath(place['file']).name, place['line'])}" if place else ""
+        where = f" in module {fault['module']}" if fault["module"] and not place else ""
+        several = len(fault["operators"]) > 1
+        with_others = f" (with {', '.join(fault['operators'])})" if several else ""
+        yield f"Operator: {fault['operator']}{at}{where}{with_others}"
+    if fault["part"]:
+        own = fault["part_location"]
+        by = f", yours at {names.at_line(PurePath(own['file']).name, own['line'])}" if own else ""
+        graph = f", in the {fault['graph']} graph" if fault["graph"] else ""
+        name = f": {fault['part_name']}" if fault["part_name"] else ""
+        kernel = f", kernel {fault['kernel']}" if fault["kernel"] else ""
+        yield f"Done by: {fault['part']}{name}{by}{graph}{kernel}"
+    worst = fault["worst"]
+    if worst:
+        compiled, eager, exact = (
+            f"{worst[name]:.6g}" if worst[name] is not None else "NaN or infinite"
+            for name in ("compiled", "eager", "float64")
+        )
+        where = f"{worst['result']}{worst['element'] or ''}"
+        text = f"Worst element: {where} is {compiled}, in eager {eager}"
+        yield f"{text}, float64 {exact}" if worst["float64"] is not None else text
+    if fault["remedies"]:
+        yield f"Right with: {fault['remedies'][0]}"
+    if fault["script"]:
+        yield f"Script: {fault['script']} (reproduces {fault['reproduced']} of 3)"
+    elif fault["no_script"]:
+        yield f"No script: {fault['no_script']}."
+    if fault["not_found"]:
+        yield f"Not found: {fault['not_found']}."
 
 
 def _first_wrong(one: OutputDifference) -> str:

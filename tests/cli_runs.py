@@ -1,11 +1,19 @@
 """The command line, in this process or in one of its own, and recorded runs to use it on."""
 
+import fcntl
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
+from tempfile import TemporaryFile
 from textwrap import dedent
+from types import SimpleNamespace
+
+import pytest
+from torch_forks import Fork
 
 from traceview.__main__ import main
+from traceview.collectors import launch
 
 
 class Cli:
@@ -31,12 +39,61 @@ def command(*words):
     return [sys.executable, "-m", "traceview", *map(str, words)]
 
 
-def diagnose(folder, body, *options, arguments=(), **popen):
+def diagnose(folder, body, *options, arguments=(), **given):
     """Diagnose a script made of ``body`` in ``folder``; output as bytes, the run in ``out``."""
     script = folder / "train.py"
     script.write_text(dedent(body))
-    words = command("diagnose", "-o", folder / "out", *options, script, *arguments)
-    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        words, capture_output=True, cwd=folder, env=variables, timeout=120, check=False, **popen
-    )
+    words = ("diagnose", "-o", folder / "out", *options, script, *arguments)
+    return served(*words, cwd=folder, **given)
+
+
+def served(*words, cwd, given=b""):
+    """``traceview WORDS...`` in this process, its scripts in forks of one that has imported torch.
+
+    Exit code and output as of a process of its own, whose standard streams are files.
+    """
+    with TemporaryFile() as stdin, TemporaryFile() as stdout, TemporaryFile() as stderr:
+        stdin.write(given)
+        stdin.seek(0)
+        with _streams(stdin, stdout, stderr), pytest.MonkeyPatch.context() as patch:
+            patch.chdir(cwd)
+            patch.setenv("OMP_NUM_THREADS", "1")
+            patch.setattr(sys, "argv", ["traceview", *map(str, words)])
+            fork_scripts(patch)
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code
+        written = []
+        for file in (stdout, stderr):
+            file.seek(0)
+            written.append(file.read())
+    return subprocess.CompletedProcess(words, code, *written)
+
+
+def fork_scripts(patch):
+    """What the collector starts runs in forks of a process that has imported torch."""
+    patch.setattr(launch, "subprocess", SimpleNamespace(Popen=Fork.popen))
+
+
+@contextmanager
+def _streams(*files):
+    """``files`` as this process's standard streams, and as Python's."""
+    before = [os.dup(number) for number in range(3)]
+    for number, file in enumerate(files):
+        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
+        os.dup2(file.fileno(), number)
+    try:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            open(0, closefd=False) as stdin,
+            open(1, "w", closefd=False) as stdout,
+            open(2, "w", closefd=False) as stderr,
+        ):
+            for name, stream in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
+                patch.setattr(sys, name, stream)
+            yield
+    finally:
+        for number, former in enumerate(before):
+            os.dup2(former, number)
+            os.close(former)

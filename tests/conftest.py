@@ -6,6 +6,7 @@ import shutil
 import sys
 
 os.environ["POLARS_MAX_THREADS"] = "1"  # the workers are as many as processors, and tables small
+os.environ["POLARS_NO_PARTITION"] = "1"  # a group_by of a small table in a third of its time
 
 import pytest
 import recordings
@@ -95,6 +96,8 @@ def shared_folder(tmp_path_factory, request):
     else:  # -p no:cacheprovider
         recordings.Shared.made = recordings.Shared.folder / "tables"
     recordings.Shared.made.mkdir(exist_ok=True)
+    with recordings.shared_work():
+        yield
 
 
 @pytest.fixture(scope="session")

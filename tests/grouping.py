@@ -15,6 +15,8 @@ def _pattern(words):
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
 
+#: More files whose scripts run in forks of one process that has imported torch.
+FORKED = ("tests/test_cli_live.py", "tests/collectors/test_trials_apart.py")
 #: As ids have them: a run's name or its scenario's (bad/gb_item), or else the rule that it shows.
 RUNS = {name: name for name in NAMES} | {name.replace("-", "/", 1): name for name in NAMES}
 RULES = {name[4:].replace("_", "-"): name for name in NAMES if name.startswith("bad-")}
@@ -27,7 +29,8 @@ def group(nodeid):
     file, _, rest = nodeid.partition("::")
     if file.endswith("_browser.py"):
         return "browser"
-    if file.startswith("tests/collectors/test_child_") and not file.endswith("_exec_live.py"):
+    child = file.startswith("tests/collectors/test_child_")
+    if file in FORKED or (child and not file.endswith("_exec_live.py")):
         return "torch"  # one process forks the scripts of all of them
     words = "" if file.endswith("_live.py") else rest.partition("[")[2]
     for pattern, name_of in WRITTEN:

@@ -1,12 +1,12 @@
 """Recorded logs of every kind, small enough to be read very often, and how each is checked."""
 
 import gzip
-import tarfile
 from functools import cache
 from pathlib import Path
 
 from attribution import misplaced, structured_records, text_records
 from mutations import Mutated, mutate, split
+from recordings import packing
 
 from traceview.inputs import find
 from traceview.parse.damage import Damage
@@ -58,13 +58,12 @@ def _payloads(whole):
 
 def _recorded(run, suffix):
     """The first file of that name in a recorded run; of a trace its first 300 KB and its end."""
-    with tarfile.open(FIXTURES / "runs" / f"{run}.tar.xz") as archive:
-        for member in sorted(archive, key=lambda member: member.name):
-            if member.name.endswith(suffix) and "-lines" not in member.name:
-                data = archive.extractfile(member).read()
-                data = gzip.decompress(data) if suffix.endswith(".gz") else data
-                cut = data.rfind(b"\n  },\n", 0, 300_000)
-                return data if cut < 0 or len(data) < 400_000 else data[: cut + 4] + b"\n]}\n"
+    files = packing.files_of(FIXTURES / "runs" / f"{run}.tar.xz")
+    for name in sorted(files):
+        if name.endswith(suffix) and "-lines" not in name:
+            data = gzip.decompress(files[name]) if suffix.endswith(".gz") else files[name]
+            cut = data.rfind(b"\n  },\n", 0, 300_000)
+            return data if cut < 0 or len(data) < 400_000 else data[: cut + 4] + b"\n]}\n"
     raise LookupError(suffix)
 
 

@@ -6,15 +6,22 @@ What was made stays in pytest's cache folder for as long as the code that makes 
 
 import hashlib
 import shutil
-import tarfile
+import sys
 import tempfile
-from functools import lru_cache
+from contextlib import contextmanager
+from functools import lru_cache, partial, wraps
 from io import BytesIO
 from pathlib import Path
+from unittest.mock import patch
 
 import msgspec
 import polars as pl
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "fixtures"))
+import packing
+
+from traceview import derive as deriving
+from traceview import parse as parsing
 from traceview.derive import derive
 from traceview.diagnosis import diagnose
 from traceview.diagnosis.excerpts import source_reader
@@ -31,6 +38,35 @@ QUICK_STARTS = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 FEW = 12
 #: What stands above ``derive`` (tests/test_house.py): no table depends on it.
 ABOVE = ("rules", "check", "compare", "rollout", "trials", "cli", "demos")
+
+
+def at_once(function):
+    """``function``, run in the thread of polars' pool (there is one), for many small operations.
+
+    Any other thread hands each operation over and waits: a fifth of the time that tables take.
+    """
+
+    @wraps(function)
+    def run(*args, **kwargs):
+        ended = []
+
+        def in_pool(frame):
+            try:
+                ended.append((function(*args, **kwargs), None))
+            except BaseException as error:  # noqa: BLE001  # polars would make it one of its own
+                ended.append((None, error))
+            return frame
+
+        _ONE.map_batches(in_pool).collect()
+        result, error = ended[0]
+        if error is not None:
+            raise error
+        return result
+
+    return run
+
+
+_ONE = pl.LazyFrame({"rows": [1]})
 
 
 class Shared:
@@ -52,17 +88,8 @@ def code_key():
 
 def unpack(name, folder):
     """The run folder of a recorded run, unpacked below ``folder``."""
-    unpack_archive(RUNS / f"{name}.tar.xz", folder)
+    packing.unpack(RUNS / f"{name}.tar.xz", Path(folder))
     return Path(folder) / "run"
-
-
-def unpack_archive(path, folder):
-    """What one of our own archives holds, below ``folder``."""
-    with tarfile.open(path) as archive:
-        if hasattr(tarfile, "data_filter"):
-            archive.extractall(folder, filter="data")
-        else:  # Python before 3.10.12 and 3.11.4
-            archive.extractall(folder)
 
 
 def run_of(name):
@@ -89,17 +116,69 @@ def made(name, what, choose):
     derived = []
 
     def make(folder):
-        derived.append(derive(choose(parsed(name)), {}, source_reader(run_of(name), parsed(name))))
+        reader = source_reader(run_of(name), parsed(name))
+        derived.append(at_once(derive)(choose(parsed(name)), {}, reader))
         (folder / "tables").write_bytes(_packed(derived[0]))
 
     folder = _once(Shared.made / f"{name}-{what}-{archive}", make)
-    return derived[0] if derived else _unpacked((folder / "tables").read_bytes())
+    return derived[0] if derived else Tables(_unpacked((folder / "tables").read_bytes()))
 
 
 @lru_cache(maxsize=FEW)
 def diagnosis_of(name):
     """The diagnosis of a recorded run."""
-    return diagnose(run_of(name), tables_of(name))
+    return at_once(diagnose)(run_of(name), tables_of(name))
+
+
+@contextmanager
+def shared_work():
+    """Commands read and derive no second time what any worker has read or derived already.
+
+    Half of a command's time goes there, and most tests give them one of a few recorded runs. What
+    is shared depends on content alone: of a run folder's raw files, of tables and sources.
+    """
+    with (
+        patch.object(parsing, "parse_run", _parsed_once),
+        patch.object(deriving, "derive", _derived_once),
+    ):
+        yield
+
+
+def _parsed_once(run):
+    digest = hashlib.sha256(repr(run.manifest).encode())
+    for path in sorted((run.folder / "raw").rglob("*")):
+        digest.update(repr(path.relative_to(run.folder)).encode())
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return _tables_once(f"parsed-{digest.hexdigest()[:32]}", Tables(), lambda: parse_run(run))
+
+
+def _derived_once(tables, settings, read_source=None):
+    digest = hashlib.sha256(repr(sorted(settings.items())).encode())
+    for name in sorted(tables):
+        digest.update(name.encode() + tables[name].write_ipc(None).getbuffer())
+    for file in tables["sources"]["file"]:
+        digest.update(repr(read_source and read_source(file)).encode())
+    make = partial(derive, tables, settings, read_source)
+    return _tables_once(f"derived-{digest.hexdigest()[:32]}", tables, make)
+
+
+def _tables_once(name, given, make):
+    """What ``make`` makes of the tables that are ``given``: its own are kept for all workers."""
+    result = []
+
+    def fill(folder):
+        result.append(make())
+        own = [
+            name for name in result[0] if not (given.has(name) and given[name] is result[0][name])
+        ]
+        (folder / "tables").write_bytes(_packed({name: result[0][name] for name in own}))
+
+    folder = _once(Shared.folder / name, fill)
+    if not result:
+        result.append(given.copy())
+        for name, frame in _unpacked((folder / "tables").read_bytes()).items():
+            result[0].put(name, frame)
+    return result[0]
 
 
 def _packed(tables):
@@ -114,7 +193,7 @@ def _packed(tables):
 
 def _unpacked(data):
     streams = msgspec.msgpack.decode(data, type=dict[str, bytes])
-    return Tables({name: pl.read_ipc_stream(BytesIO(each)) for name, each in streams.items()})
+    return {name: pl.read_ipc_stream(BytesIO(each)) for name, each in streams.items()}
 
 
 def _once(folder, make):

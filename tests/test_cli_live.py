@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from cli_runs import Cli, diagnose
+from cli_runs import Cli, diagnose, served
 from cli_runs import command as run_command
 
 from traceview.run import Run
@@ -62,7 +62,7 @@ if __name__ == "__main__":
     )
     done = diagnose(
         tmp_path, body, "--json", "--no-baseline",
-        arguments=("--json", "-o", "x", "--"), input=b"some text",
+        arguments=("--json", "-o", "x", "--"), given=b"some text",
     )  # fmt: skip
     out, err = check(tmp_path, done, 0)
     assert json.loads(out)["format"] == 2
@@ -119,7 +119,7 @@ while True:
     model(torch.randn(n), str(n) and n)
 """
     )
-    done = diagnose(tmp_path, body, "--timeout", "4", "--no-baseline")
+    done = diagnose(tmp_path, body, "--timeout", "3", "--no-baseline")
     assert done.returncode in (0, 3)
     check(tmp_path, done, done.returncode)
 
@@ -168,7 +168,7 @@ def test_an_interpreter_without_torch(refused, tmp_path):
 
 @pytest.mark.parametrize("command", ["diagnose", "collect"])
 def test_an_interrupted_command_does_not_exit_with_0(tmp_path, command):
-    steps = STEPS + "train(3)\n" if command == "diagnose" else "import os\n"
+    steps = "import os, torch\n" if command == "diagnose" else "import os\n"
     body = "import signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)"
     script = tmp_path / "train.py"
     script.write_text(steps + body)
@@ -255,15 +255,15 @@ for _ in range(100):
 
 def accuracy(folder, body, *options):
     (folder / "train.py").write_text(body)
-    words = run_command("accuracy", "-o", folder / "out", *options, folder / "train.py")
-    done = subprocess.run(words, capture_output=True, cwd=folder, timeout=120, check=False)
+    words = ("accuracy", "-o", folder / "out", *options, folder / "train.py")
+    done = served(*words, cwd=folder)
     out, err = done.stdout.decode(), done.stderr.decode()
     assert "/traceview/cli/" not in err
     return done.returncode, out, err
 
 
 def test_accuracy_finds_a_backward_that_is_wrong(tmp_path):
-    code, out, err = accuracy(tmp_path, WRONG_BACKWARD, "--json")
+    code, out, err = accuracy(tmp_path, WRONG_BACKWARD, "--json", "--bisect")
     answer = json.loads(out)
     assert (code, answer["format"], answer["verdict"]) == (1, 1, "differ"), err
     first = answer["differences"][0]
@@ -274,7 +274,10 @@ def test_accuracy_finds_a_backward_that_is_wrong(tmp_path):
     }  # fmt: skip
     assert first["relative_error"] == pytest.approx(0.5, rel=1e-3)
     assert first["eager_error"] < 1e-5
-    assert first["location"]["line"] in (11, 12)
+    assert first["callable_location"]["line"] in (11, 12)
+    assert (first["operator"], first["location"]["line"]) == ("aten.mul.Tensor", 9)
+    (fault,) = answer["faults"]
+    assert (fault["part"], fault["graph"], fault["script"]) == ("capture", "backward", None)
 
 
 def test_accuracy_of_what_agrees_compiles_nothing_or_fails(tmp_path):

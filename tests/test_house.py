@@ -41,6 +41,7 @@ FLOORS = {
     "traceview.collectors": 8,
     "traceview.reports": 8,
     "traceview.demos": 8,
+    "traceview.agents": 8,
     "traceview.ticket": 8,
     "traceview.cli": 9,
     "traceview.__main__": 10,

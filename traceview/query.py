@@ -145,6 +145,20 @@ def _tokens(sql: str) -> Iterator[_Token]:
 _END = _Token("symbol", "")
 
 
+def described(tables: Tables) -> dict[str, Any]:
+    """Every declared table: what a row is, how many there are (null: not recorded), the columns."""
+    return {
+        name: {
+            "row": spec.row,
+            "rows": tables[name].height if tables.has(name) else None,
+            "columns": {
+                c.name: {"dtype": str(c.dtype), "meaning": c.meaning} for c in spec.columns
+            },
+        }
+        for name, spec in all_tables().items()
+    }
+
+
 def format_tables(tables: Tables) -> str:
     """Every declared table, whether this run has it or not: a heading, and a line a column."""
     lines: list[str] = []

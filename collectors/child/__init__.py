@@ -17,6 +17,8 @@ nothing but the hook below is imported until the script itself imports torch.
     repeat     where the script ended too early, the plan goes on with calls that were kept
     remedies   what `traceview try` switches, and the code that Dynamo compiles again for it
     trial      with --compare-outputs: what they give, eager and compiled; replay runs them again
+    bisection  what is wrong, followed to its operator: pieces of graphs, operators seen while they
+               run, a script that stands alone
     ceilings   what the device can do, when the script has ended
     reexec     a script that replaces itself starts again as this one did
     secrets    what is masked in all that is written

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+#: Seconds in which compiled results are compared with eager's at the most.
+COMPARING_S = 120.0
 Mode = Literal["paired", "compiled", "eager", "trials"]
 
 
@@ -26,6 +28,7 @@ class Config:
     stop_after_steps: int | None = None
     profile: bool = True
     compare_outputs: bool = False
+    bisect_s: float = 0.0
     trials: tuple[Mapping[str, Any], ...] = ()
     trial_seconds: float = 0.0
     trial_baseline: Literal["eager", "compiled"] = "compiled"

@@ -7,6 +7,7 @@ of helpers. Its copy has the same code, and copies of those in their place.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import sys
 from collections.abc import Iterator, Mapping
@@ -70,7 +71,7 @@ class Copies:
         """
         seen: set[int] = set()
         for name, value in self.holders:
-            for kind, inner, tensor in _tensors(value, self._torch, name):
+            for kind, inner, tensor in tensors_in(value, self._torch, name):
                 if id(tensor) not in seen:
                     seen.add(id(tensor))
                     yield kind, inner, tensor
@@ -199,8 +200,8 @@ class Originals(Copies):
                     yield tensor
 
 
-def _tensors(value: Any, torch: Any, name: str, depth: int = 0) -> Iterator[tuple[str, str, Any]]:
-    """(kind, name, tensor) in modules, containers and plain objects."""
+def tensors_in(value: Any, torch: Any, name: str, depth: int = 0) -> Iterator[tuple[str, str, Any]]:
+    """(kind, name, tensor) in modules, containers, dataclasses and a plain object ``self``."""
     parts: list[tuple[str, Any]] = []
     if isinstance(value, torch.Tensor):
         yield ("parameter" if isinstance(value, torch.nn.Parameter) else "tensor"), name, value
@@ -216,8 +217,11 @@ def _tensors(value: Any, torch: Any, name: str, depth: int = 0) -> Iterator[tupl
         parts = [(f"{name}[{index}]", inner) for index, inner in enumerate(value[:64])]
     elif depth == 0 and name == "self":
         parts = [(f"{name}.{key}", inner) for key, inner in vars(value).items()]
+    elif dataclasses.is_dataclass(value):
+        fields = (field.name for field in dataclasses.fields(value))
+        parts = [(f"{name}.{key}", getattr(value, key, None)) for key in fields]
     for own, inner in parts:
-        yield from _tensors(inner, torch, own, depth + 1)
+        yield from tensors_in(inner, torch, own, depth + 1)
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -27,6 +27,7 @@ from .compiles import Compiles
 from .config import Config
 from .frames import Frames, Sources
 from .memory import Memory
+from .modules import LateHooks
 from .reach import CompileLines
 from .recorder import Recorder
 from .remedies import Trials
@@ -55,6 +56,7 @@ class Parts:
     window: Window
     threads: Threads
     compiles: Compiles
+    hooks: LateHooks
 
 
 class Driver:

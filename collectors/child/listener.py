@@ -66,17 +66,20 @@ class Calls:
             region.grant(self._driver.left_of(region))
         if not watching:
             looks = skipped and self._look_at_code(region)
+            looks |= self._look_at_hooks(gate)
             return (0, 0, self._control.compiles, _SKIPPED) if looks else None
         if not region.first_called:
             of = torchscript_of(gate.original, self._parts.torch)
             region.torchscript, region.torchscript_within = of
         opened = self._open(region, outermost=True)
         self._look_at_code(region)
+        self._look_at_hooks(gate)
         return opened
 
     def after(
         self, region: Region, opened: Opened, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
+        self._parts.hooks.end()
         given = (*args, *kwargs.values())
         if (serving := self._serving) is not None and self._code_used is not None:
             self._serving, used = None, self._code_used.end()
@@ -147,6 +150,13 @@ class Calls:
             key = stances.in_force, region.modes is not None
             self._serving = region.served.setdefault(key, Served())
         return self._serving is not None
+
+    def _look_at_hooks(self, gate: Gate) -> bool:
+        """Until this call ends, see whose hooks run in it, if nothing is timed."""
+        parts = self._parts
+        if self._control.threaded or parts.window.open or parts.timer.is_open:
+            return False
+        return parts.hooks.begin(gate, parts.stances.name)
 
     def _count_served(self, serving: Served, given: tuple[Any, ...], compiled: bool) -> None:
         serving.calls += 1

@@ -6,10 +6,10 @@ import dataclasses
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
-from .copies import Copies, Originals
+from .copies import Copies, Originals, tensors_in
 from .frames import Frames
 from .taken import Taken, free_bytes, names_of
 
@@ -56,12 +56,14 @@ class Replay:
         double: bool = False,
         nudge: int | None = None,
         watch: Any = None,
+        watch_gradients: Any = None,
     ) -> dict[str, Any]:
         """Outputs by name, gradients, and what the call wrote into what it computes with.
 
         ``compiled`` None: eager; ``double``: all in float64, without autocast; ``nudge``: with all
-        that it computes with a rounding up or down, by this seed; ``watch``: sees each operator
-        (see ``Sorted``). Gradients are those of the outputs' sum, each element weighted by the same
+        that it computes with a rounding up or down, by this seed; ``watch``: a context that
+        sees the call (see ``operators``), ``watch_gradients`` one that sees the backward. Gradients
+        are those of the outputs' sum, each element weighted by the same
         random numbers in every run.
         """
         taken, torch = self._taken, self._torch
@@ -101,7 +103,8 @@ class Replay:
                     found[f"{name} (written)"] = tensor.detach()
             if self._layouts and not double:
                 found |= layouts(found, named, torch)
-            found |= self._gradients(result, named, eager=compiled is None)
+            with watch_gradients or nullcontext():
+                found |= self._gradients(result, named, eager=compiled is None)
             # A cudagraph's results are overwritten by the next run.
             return {
                 name: value.detach().clone() if isinstance(value, torch.Tensor) else value
@@ -215,27 +218,13 @@ def named_tensors(copies: Copies, call: Any, args: Any, kwargs: Any, torch: Any)
     seen: set[int] = set()
     names = names_of(call, len(args))
     for key, value in (*zip(names, args, strict=False), *kwargs.items()):
-        for name, tensor in _tensors(value, torch, f"argument {key}"):
+        for _, name, tensor in tensors_in(value, torch, f"argument {key}"):
             if id(tensor) not in seen:
                 seen.add(id(tensor))
                 yield "input", name, tensor
     for kind, name, tensor in copies.held():
         if id(tensor) not in seen:
             yield kind, f"buffer {name}" if kind == "buffer" else name, tensor
-
-
-def _tensors(value: Any, torch: Any, name: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, (list, tuple)):
-        for index, inner in enumerate(value[:MOST_OUTPUTS]):
-            yield from _tensors(inner, torch, f"{name}[{index}]")
-    elif isinstance(value, Mapping):
-        for key, inner in list(value.items())[:MOST_OUTPUTS]:
-            yield from _tensors(inner, torch, f"{name}[{key!r}]"[:80])
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield from _tensors(getattr(value, field.name, None), torch, f"{name}.{field.name}")
 
 
 def layouts(found: Mapping[str, Any], named: Sequence[Named], torch: Any) -> dict[str, str]:
@@ -277,71 +266,6 @@ def nudge_all(tensors: Iterable[Any], seed: int, torch: Any) -> None:
                 step = part.to(data.device) * torch.finfo(data.dtype).eps * (1 if low else 4)
                 moved = (data.double() * (1 + step)).to(data.dtype)
                 tensor.data = torch.where(data == data.round(), data, moved)
-
-
-class Sorted:
-    """Watches operators that give indices of values: ``values`` has, of each output that is one
-    of these indices, what they are indices into, and the dimension (None: of all of it).
-    """
-
-    def __init__(self, torch: Any) -> None:
-        from torch.utils._python_dispatch import TorchDispatchMode
-
-        seen: list[tuple[Any, Any, int | None]] = []
-
-        class Watch(TorchDispatchMode):  # type: ignore[misc]
-            def __torch_dispatch__(
-                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-            ) -> Any:
-                result = func(*args, **(kwargs or {}))
-                name = str(func).split(".")[1]
-                if name in _SORTING:
-                    schema = [argument.name for argument in func._schema.arguments]
-                    given = dict(zip(schema, args, strict=False)) | (kwargs or {})
-                    default = None if name in ("argmax", "argmin") else -1
-                    indices = result[1] if isinstance(result, (tuple, list)) else result
-                    if isinstance(indices, torch.Tensor) and not indices.is_floating_point():
-                        seen.append((indices, args[0], given.get("dim", default)))
-                return result
-
-        self._torch, self._seen, self._mode = torch, seen, Watch()
-        self.values: dict[str, tuple[Any, int | None]] = {}
-
-    def __enter__(self) -> Sorted:
-        self._mode.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._mode.__exit__(*error)
-
-    def keep(self, found: Mapping[str, Any]) -> None:
-        """Which outputs are such indices."""
-        for name, value in found.items():
-            for indices, of, dim in self._seen if isinstance(value, self._torch.Tensor) else ():
-                same = indices.data_ptr() == value.data_ptr() and indices.numel() == value.numel()
-                if same and value.numel():
-                    self.values[name] = (of.detach(), dim)
-        self._seen.clear()
-
-    def tied(self, name: str, eager: Any, other: Any, tolerance: Callable[[Any], float]) -> bool:
-        """Whether the values at these indices are equal, but for roundings."""
-        of, dim = self.values.get(name, (None, None))
-        if of is None or of.dtype is self._torch.bool:
-            return False
-        if dim is None or of.dim() == 0:
-            of, dim, eager, other = of.flatten(), 0, eager.flatten(), other.flatten()
-        elif eager.dim() < of.dim():
-            eager, other = eager.unsqueeze(dim), other.unsqueeze(dim)
-        if int(other.min()) < 0 or int(other.max()) >= of.shape[dim]:
-            return False
-        a, b = (self._torch.gather(of, dim, each.long()).double() for each in (eager, other))
-        limit = tolerance(of)
-        return bool(self._torch.isclose(a, b, limit, limit * rms_of(of), equal_nan=True).all())
-
-
-_SORTING = (
-    "argmax", "argmin", "argsort", "kthvalue", "max", "median", "min", "mode", "sort", "topk",
-)  # fmt: skip
 
 
 def rms_of(tensor: Any) -> float:
@@ -386,3 +310,9 @@ class Seeds:
         devices = cuda.get_rng_state_all() if cuda.is_initialized() else []
         numpy = self._numpy.get_state() if self._numpy is not None else None
         return self._torch.get_rng_state(), devices, random.getstate(), numpy
+
+
+def same_state(state: Any, other: Any, torch: Any) -> bool:
+    """Whether torch's generators are in the same state."""
+    pairs = zip((state[0], *state[1]), (other[0], *other[1]), strict=False)
+    return all(torch.equal(a, b) for a, b in pairs)

@@ -22,6 +22,7 @@ from .guards import keep_guard_lines, time_guards
 from .listener import Calls, on_optimizer_step
 from .logs import quiet_stderr
 from .memory import Memory
+from .modules import LateHooks
 from .recorder import Recorder
 from .regions import Regions
 from .remedies import Trials, said
@@ -63,6 +64,7 @@ class Session:
             window=Window(torch, recorder, frames, sources),
             threads=Threads(recorder, frames, sources),
             compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),
+            hooks=LateHooks(control, recorder, frames, sources, lambda: self._driver.step_now),
         )
         self._driver = Driver(config, self._parts, self._steady)
         self._regions = Regions(torch, control, recorder, frames, sources)
@@ -104,6 +106,8 @@ class Session:
             self._try("cost of guards", lambda: time_guards(recorder))
         self._try("source lines of guards", lambda: keep_guard_lines(self._parts.torch))
         self._parts.compiles.watch_resets()
+        if self._serving is None:
+            self._try("hooks of modules", lambda: self._parts.hooks.watch(self._parts.torch))
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
         disabled = compiling_disabled()
@@ -175,6 +179,7 @@ class Session:
             "end", steps_seen=steps, step_kind=driver.anchor.kind, phase=driver.phase
         )
         self._replay_calls()
+        self._try("hooks of modules", parts.hooks.finish)
         self._measure_device()
         self._compare_outputs()
 
@@ -222,7 +227,9 @@ class Session:
             with self._last("comparing", what):
                 from .trial import compare_outputs
 
-                compare_outputs(self._parts, taker, trials)
+                config = self._config
+                folder = config.run / "accuracy"
+                compare_outputs(self._parts, taker, trials, bisect_s=config.bisect_s, folder=folder)
 
     def _measure_device(self) -> None:
         """What the device can do, after a script that came to its end."""

@@ -20,16 +20,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from .config import COMPARING_S
 from .driver import Parts
 from .logs import nothing_shown
+from .operators import Sorted
 from .remedies import Trial
-from .replay import GRADIENT, LAYOUT, NotCompared, Replay, Sorted, rms_of
+from .replay import GRADIENT, LAYOUT, NotCompared, Replay, rms_of, same_state
 from .stances import CodeUsed
 from .taken import Taken, Taker
 
-BUDGET_S = 120.0
 RUNGS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 #: Whatever draws other random numbers in float64 than in its own precision is no reference.
 _OTHER_NUMBERS = 0.1
@@ -56,12 +58,22 @@ _TIES = "equal values in another order (ties)"
 Outputs = Mapping[str, Any]
 
 
-def compare_outputs(parts: Parts, taker: Taker, remedies: Sequence[Trial] = ()) -> None:
+def compare_outputs(
+    parts: Parts,
+    taker: Taker,
+    remedies: Sequence[Trial] = (),
+    *,
+    bisect_s: float = 0.0,
+    folder: Path = Path(),
+) -> None:
     """One ``output_trial`` event for each callable that was called, and its ``output_check``s.
 
-    With ``remedies`` each of them is compared, too, instead of the stages of the compiler.
+    With ``remedies`` each of them is compared, too, instead of the stages of the compiler. With
+    ``bisect_s`` what is wrong is followed to its operator, within these seconds for all callables:
+    ``output_fault`` events, and scripts in ``folder``.
     """
-    until = time.monotonic() + BUDGET_S
+    until = time.monotonic() + COMPARING_S
+    left_s = bisect_s
     parts.stances.take("compiled")
     for region in parts.control.regions:
         if not region.first_called:
@@ -69,10 +81,18 @@ def compare_outputs(parts: Parts, taker: Taker, remedies: Sequence[Trial] = ()) 
         taken = taker.taken.pop(region.region_id, None)
         why = taker.left_out.get(region.region_id, None if taken else _UNSEEN)
         keys: dict[str, Any] = {"compared": False, "why": why}
+        comparison = None
         if taken is not None and why is None:
+            comparison = _Comparison(parts, taken, until, remedies)
             with nothing_shown():
-                keys = _Comparison(parts, taken, until, remedies).carry_out()
+                keys = comparison.carry_out()
         parts.recorder.write("output_trial", region_id=region.region_id, **keys)
+        if bisect_s and comparison is not None and comparison.failing:
+            began = time.monotonic()
+            with nothing_shown():
+                comparison.bisect(began + left_s, folder)
+            spent_s = time.monotonic() - began
+            left_s, until = left_s - spent_s, until + spent_s
 
 
 class _Comparison:
@@ -82,7 +102,7 @@ class _Comparison:
         self._torch = parts.torch
         self._remedies = remedies
         self._trial: str | None = None
-        self._recorder = parts.recorder
+        self._recorder, self._frames = parts.recorder, parts.frames
         self._taken = taken
         self._own: Any = taken.how.get("backend") or "inductor"
         self._until = until
@@ -95,6 +115,10 @@ class _Comparison:
         self._spread: dict[str, float] = {}
         self._flips: dict[str, int] = {}
         self._nudged = bool(remedies)
+        self._again: dict[str, dict[str, Any]] = {}
+        self._names: frozenset[str] = frozenset()  # of what was wrong in the last run
+        # What is wrong: backend, the one before it, torch.compile's arguments, configuration.
+        self.failing: tuple[Any, str | None, Mapping[str, Any], Mapping[str, Any]] | None = None
 
     def carry_out(self) -> dict[str, Any]:
         """Everything; the keys of the ``output_trial`` event."""
@@ -139,7 +163,7 @@ class _Comparison:
         if skipped:  # perhaps eager, after too many recompiles
             self._torch._dynamo.reset()
             compiled = self._in_time(lambda: self._compiled(self._taken.how))
-        keys["random_state_same"] = _same_state(replay.state, state, self._torch)
+        keys["random_state_same"] = same_state(replay.state, state, self._torch)
         agreed = self._look("compiled", self._own, compiled)
         for remedy in self._remedies:
             self._try_remedy(remedy, drawn)
@@ -150,15 +174,54 @@ class _Comparison:
             self._torch._dynamo.reset()
             if self._try("fallback_random", own, how, fallback_random=True):
                 return keys
+        drawn = {"fallback_random": True} if replay.draws else {}
+        self.failing = (own, None, how, drawn) if self._names else None
         patch = {"fallback_random": True, "emulate_precision_casts": True}
         below = RUNGS[: RUNGS.index(own)] if own in RUNGS else RUNGS[:-1]
+        right = None
         for rung in (*below, own):  # stages of the compiler up to the user's own backend
             kept = (name for name in how if rung == own or name in ("fullgraph", "dynamic"))
             self._torch._dynamo.reset()
             given = {name: how[name] for name in kept} | {"backend": rung}
             if self._try("ladder", rung, given, **patch) is False:
+                self.failing = rung, right, given, patch
                 break
+            right = rung
         return keys
+
+    def bisect(self, until: float, folder: Path) -> None:
+        """Follow what is wrong to its operator: an ``output_fault`` event."""
+        from .bisection import Bisection, Case
+
+        if self.failing is None:
+            return
+        rung, right, how, patch = self.failing
+        names, replay = self._names, self._replay
+        kept = {name: how[name] for name in ("fullgraph", "dynamic") if name in how}
+        region = self._taken.region_id
+
+        def run(
+            backend: Any, given: Mapping[str, Any], watch: Any = None, watch_gradients: Any = None
+        ) -> Outputs:
+            if backend is None:
+                return replay.run(watch=watch, watch_gradients=watch_gradients)
+            self._torch._dynamo.reset()
+            with self._torch._inductor.config.patch(compile_threads=1, **given):
+                compile_fn, how = self._torch.compile, {**kept, "backend": backend}
+                return replay.run(
+                    lambda call: compile_fn(call, **how), watch_gradients=watch_gradients
+                )
+
+        def wrong(found: Outputs) -> bool:
+            return any(not self._row(name, found)["same"] for name in names)
+
+        case = Case(rung, right, how, patch, run, wrong, until, folder, f"{region}", replay.draws)
+        began = time.monotonic()
+        found = Bisection(self._torch, self._frames, case).carry_out()
+        replay.put_back()
+        named = getattr(rung, "__name__", str(rung))
+        keys = {"region_id": region, "backend": named, "seconds": time.monotonic() - began}
+        self._recorder.write("output_fault", **keys, **vars(found))
 
     def _sizes(self) -> tuple[float, float]:
         """Root mean squares below which outputs, and gradients, count as no larger."""
@@ -233,14 +296,14 @@ class _Comparison:
         finally:
             self._eager = usual
 
-    def _compiled(self, how: Mapping[str, Any], **patch: bool) -> Outputs:
+    def _compiled(self, how: Mapping[str, Any], **patch: Any) -> Outputs:
         # The workers that compile next to the script have ended by now.
         with self._torch._inductor.config.patch(compile_threads=1, **patch):
             return self._replay.run(lambda call: self._torch.compile(call, **how))
 
     def _in_time(self, act: Callable[[], Outputs]) -> Outputs:
         if time.monotonic() > self._until:
-            raise NotCompared(f"the time limit of {BUDGET_S:.0f} s was reached")
+            raise NotCompared(f"the time limit of {COMPARING_S:.0f} s was reached")
         return act()
 
     def _look(self, run: str, backend: Any, outputs: Outputs) -> bool:
@@ -256,6 +319,12 @@ class _Comparison:
             if run == "eager_again":
                 self._spread[name] = row.get("rms_diff") or 0.0
             self._write(run, backend, {"output": name, **row})
+        if run != "eager_again":
+            wavering = (name for name, row in self._again.items() if not row["same"])
+            wrong = {name for name, row in rows.items() if row["same"] is False}
+            self._names = frozenset(wrong.difference(wavering))
+        else:
+            self._again = rows
         return all(row["same"] for row in rows.values())
 
     def _row(self, name: str, outputs: Outputs) -> dict[str, Any]:
@@ -349,12 +418,6 @@ def agreement(
 def tolerance_of(tensor: Any) -> float:
     """torch's own, by precision."""
     return TOLERANCES.get(_dtype(tensor), TOLERANCE)
-
-
-def _same_state(state: Any, other: Any, torch: Any) -> bool:
-    """Whether torch's generators are in the same state."""
-    pairs = zip((state[0], *state[1]), (other[0], *other[1]), strict=False)
-    return all(torch.equal(a, b) for a, b in pairs)
 
 
 def _dtype(tensor: Any) -> str:

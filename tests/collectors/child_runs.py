@@ -1,7 +1,7 @@
 """Starts a script under the collector's child half, as the parent does, with a hand-made config.
 
 Most scripts run in a fork of a process that has imported torch (see ``torch_server.py``); a
-``fresh`` one, and one that is given a command or variables, in an interpreter of its own.
+``fresh`` one, and one that is given a command, in an interpreter of its own.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
 from recordings import QUICK_STARTS
+from torch_forks import Fork
 
 CHILD = Path(__file__).resolve().parents[2] / "collectors" / "child"
 
@@ -74,10 +73,10 @@ def run_child(
     path = os.pathsep.join(filter(None, [str(CHILD / "bootstrap"), settings["pythonpath"]]))
     extra = {"PYTHONPATH": path, "TRACEVIEW_CHILD_CONFIG": str(raw / "child.json"), **(env or {})}
     cwd = cwd or script.parent
-    if fresh or stdin or command or env:
+    if fresh or command:
         words = command or [sys.executable, str(script), *args]
         return Result(_started(words, stdin, cwd, environment(**extra)), raw)
-    return Result(_forked(script, args, "", cwd, environment(**extra)), raw)
+    return Result(_forked(script, args, stdin, cwd, environment(**extra)), raw)
 
 
 def _started(words, stdin, cwd, env):
@@ -88,31 +87,18 @@ def _started(words, stdin, cwd, env):
 
 
 def _forked(script, args, stdin, cwd, env):
-    """The same for a script, in a fork of the server."""
-    server = _server()
+    """The same for a script, in a fork of a process that has imported torch."""
     given, out, err = (script.parent / f"{script.stem}-{os.urandom(4).hex()}" for _ in range(3))
     given.write_text(stdin)
-    request = {
-        "script": str(script), "args": args, "cwd": str(cwd), "env": env, "given": str(given),
-        "out": str(out), "err": str(err),
-    }  # fmt: skip
-    server.stdin.write(json.dumps(request).encode() + b"\n")
-    pid = int(server.stdout.readline())
-    if not select.select([server.stdout], [], [], 180)[0]:
-        os.kill(pid, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(int(server.stdout.readline()))
-    done = subprocess.CompletedProcess([script, *args], code, out.read_text(), err.read_text())
+    fork = Fork(script, args, cwd=cwd, env=env, given=given, out=out, err=err)
+    if fork.wait(180) is None:
+        os.kill(fork.pid, signal.SIGKILL)
+    done = subprocess.CompletedProcess(
+        [script, *args], fork.wait(), out.read_text(), err.read_text()
+    )
     for path in (given, out, err):
         path.unlink()
     return done
-
-
-@cache
-def _server():
-    """One for each worker; it ends when the worker does, and its stdin is closed."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
-    code = Path(__file__).with_name("torch_server.py").read_text()  # of no file: not the user's
-    return subprocess.Popen([sys.executable, "-c", code], env=environment(), **pipes)
 
 
 def names_in(run: Result, window: dict) -> list[str]:

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from textwrap import dedent
 
 import pytest
 from child_runs import names_in, run_bare, run_child, write_script
@@ -107,7 +108,7 @@ def without_stamps(err):
 def test_a_script_sees_what_it_would_see_without_us(tmp_path):
     script = write_script(tmp_path, PROBE)
     bare = run_bare(script, "--flag", "a b", stdin="from stdin")
-    ours = run_child(script, "--flag", "a b", stdin="from stdin")
+    ours = run_child(script, "--flag", "a b", stdin="from stdin", fresh=True)
     assert bare.returncode == 7, bare.stderr
     assert ours.out == bare.stdout
     assert ours.returncode == 7
@@ -286,6 +287,18 @@ def test_workers_and_forks_are_not_collected(tmp_path):
     assert (run.returncode, run.out) == (0, "fork Point\nspawn Point\n0\n"), run.err
     assert len(run.files) == 1
     assert len(run.of("end")) == 1
+
+
+def test_a_fork_that_becomes_another_program_is_not_followed(tmp_path):
+    script = write_script(
+        tmp_path,
+        "import os, sys\nif len(sys.argv) > 1:\n    sys.exit()\npid = os.fork()\n"
+        "if not pid:\n    os.execv(sys.executable, [sys.executable, *sys.argv, 'child'])\n"
+        "os.waitpid(pid, 0)\n" + dedent(CALLS.format(steps=4)),
+    )
+    run = run_child(script)
+    assert run.returncode == 0, run.err
+    assert len(run.of("process")) == 1
 
 
 def test_a_swallowed_stop_is_raised_again(tmp_path):

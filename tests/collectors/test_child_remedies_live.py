@@ -270,7 +270,7 @@ def test_what_is_replayed_till_the_time_is_up_counts(tmp_path):
         """,
     )
     run = tried(
-        script, settings("dynamic=True"), trial_seconds=1000.0, steps=1, blocks=10**6, timeout_s=10
+        script, settings("dynamic=True"), trial_seconds=1000.0, steps=1, blocks=10**6, timeout_s=5
     )
     assert trial(run, "dynamic=True")["state"] == "measured"
     assert len({block["pair_index"] for block in run.of("block") if block.get("trial")}) >= 5

@@ -59,7 +59,7 @@ TWICE = """
 def twice(tmp_path_factory):
     """Bare, and replayed."""
     script = write_script(tmp_path_factory.mktemp("twice"), TWICE)
-    ours = run_child(script, blocks=None, profile=True, fresh=True)
+    ours = run_child(script, blocks=4, profile=True)
     return run_bare(script), ours
 
 

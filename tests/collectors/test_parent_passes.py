@@ -129,6 +129,7 @@ def test_options_reach_the_collector_in_the_target(tmp_path, python, monkeypatch
         "compile_options": {},
         "profile": False,
         "compare_outputs": False,
+        "bisect_s": 0.0,
         "timeout_s": None,
         "pythonpath": "/somewhere",
         "user_logs": ["+dynamo"],

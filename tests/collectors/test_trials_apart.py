@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from cli_runs import diagnose
+from cli_runs import diagnose, fork_scripts
 
 from traceview.collectors import CollectOptions
 from traceview.collectors.trials import Asked, Trials
@@ -47,10 +47,11 @@ PATCH = (
 
 
 def test_its_loop_is_timed_with_a_patch_and_without(tmp_path, monkeypatch):
-    done = diagnose(tmp_path, SCRIPT, arguments=("20",))
+    done = diagnose(tmp_path, SCRIPT, "--no-baseline", arguments=("20",))
     assert done.returncode == 0
     run = Run.open(tmp_path / "out")
     monkeypatch.chdir(tmp_path)
+    fork_scripts(monkeypatch)
     options = CollectOptions("script", str(tmp_path / "train.py"), ("100000",))
     console = SimpleNamespace(say=lambda _: None, progress=lambda _: None)
     found = []

@@ -4,19 +4,21 @@ import pytest
 
 from traceview.derive.facts import add_facts
 from traceview.diagnosis.focus import Focus
-from traceview.diagnosis.step import compared_outputs
+from traceview.diagnosis.step import accuracy, compared_outputs
 from traceview.tables import Tables, from_rows
 
 
-def tables(*checks, **told):
+def tables(*checks, faults=(), more=None, **told):
     one = {"pass": "cold", "pid": 1, "region_id": 0}
     trial = {**one, "compared": True, "draws_random": False, **told}
-    rows = [{**one, "run": run, "output": "output", "same": same} for run, same in checks]
+    known = {**one, "output": "output", **(more or {})}
+    rows = [{**known, "run": run, "same": same} for run, same in checks]
     made = Tables(
         {
             "regions": from_rows("regions", [{**one, "name": "Net"}]),
             "output_trials": from_rows("output_trials", [trial]),
             "output_checks": from_rows("output_checks", rows),
+            "output_faults": from_rows("output_faults", [{**one, **fault} for fault in faults]),
         }
     )
     add_facts(made)
@@ -48,3 +50,24 @@ def test_what_was_not_compared_says_why():
 
 def test_without_the_option_there_is_nothing():
     assert compared_outputs(Tables(), Focus("cold", None, None)) == ()
+
+
+def test_the_answer_has_what_a_fault_was_followed_to():
+    wrong = {"why": "shape", "what": "output", "backend": "inductor"}
+    fault = {
+        "operator": "aten.add", "file": "net.py", "line": 3, "part_file": None,
+        "result": "z", "element": [1], "eager": 1.0, "compiled": 2.0, "script": "accuracy/0.py",
+    }  # fmt: skip
+    found = tables(("compiled", False), ("ladder", False), more=wrong, faults=[fault])
+    _, answer = accuracy(found)
+    (difference,) = answer["differences"]
+    assert (difference["operator"], difference["script"]) == ("aten.add", "accuracy/0.py")
+    assert difference["location"] == {"file": "net.py", "line": 3}
+    assert difference["callable_location"] == {"file": None, "line": None}
+    (named,) = answer["faults"]
+    assert named["location"] == {"file": "net.py", "line": 3}
+    assert named["part_location"] is None
+    assert named["worst"] == {
+        "result": "z", "element": [1], "eager": 1.0, "compiled": 2.0, "float64": None,
+    }  # fmt: skip
+    assert accuracy(tables(("compiled", True)))[1]["faults"] == []

@@ -1,7 +1,7 @@
 import gzip
 import json
 
-from traceview.parse.collected import read_pass
+from traceview.parse.collected import read_pass, table_of
 from traceview.parse.damage import Damage
 from traceview.run import Ending, Manifest, PassRecord, Run
 
@@ -162,6 +162,13 @@ def test_values_of_the_wrong_type_become_null(tmp_path):
     wrong = ("pair_index", "region_calls", "queued_ms", "host_ms")
     assert [row[name] for name in wrong] == [None] * 4
     assert (row["duration_ms"], row["clock"]) == (5.0, "3")
+
+
+def test_lists_keep_what_their_columns_hold():
+    row = {"operators": ["aten.add", 3], "element": [0, 12, "x"], "remedies": "none"}
+    found = table_of("output_faults", [row]).to_dicts()[0]
+    assert (found["operators"], found["element"]) == (["aten.add"], [0, 12])
+    assert found["remedies"] == []
 
 
 def test_what_the_collector_always_writes_is_there_or_its_event_is_damage(tmp_path):

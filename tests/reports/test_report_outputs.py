@@ -109,3 +109,41 @@ def test_layouts_that_are_the_same_are_no_rows():
         structs.replace(COMPARED, outputs=(structs.replace(FOUND[0], checks=(ROUNDED, layout)),))
     )
     assert "layout of output" not in page
+
+
+FAULT = {
+    "callable_location": {"file": "/u/train.py", "line": 7}, "operator": "aten.add",
+    "operators": ["aten.mul", "aten.add"], "location": {"file": "/u/net.py", "line": 3},
+    "module": "0 (Linear)", "part": "lowering", "part_name": "aten.add", "graph": "backward",
+    "part_location": {"file": "/u/low.py", "line": 5}, "kernel": "cpp_fused_add_0",
+    "worst": {"result": "z", "element": [1, 2], "eager": 1.0, "compiled": 2.5, "float64": 1.0},
+    "remedies": ["backend=aot_eager"], "script": None, "reproduced": None,
+    "no_script": "it is your own", "not_found": None,
+}  # fmt: skip
+
+
+def test_the_answer_of_accuracy_follows_a_fault():
+    wrong = structs.replace(FOUND[1], differences=(MASK,), file="/u/train.py", line=7)
+    told = {"verdict": "differ", "not_compared": [], "faults": [FAULT]}
+    lines = [each.strip() for each in accuracy_answer((wrong,), told).splitlines()]
+    assert lines[-5:] == [
+        "Operator: aten.add at net.py:3 (with aten.mul, aten.add)",
+        "Done by: lowering: aten.add, yours at low.py:5, in the backward graph,"
+        " kernel cpp_fused_add_0",
+        "Worst element: z[1, 2] is 2.5, in eager 1, float64 1",
+        "Right with: backend=aot_eager",
+        "No script: it is your own.",
+    ]
+    more = {"location": None, "part": None, "worst": None, "remedies": [], "operators": []}
+    more |= {"script": "run/0.py", "reproduced": 3, "not_found": "no time"}
+    odd = {"result": "z", "element": [], "eager": 1.0, "compiled": None, "float64": None}
+    told["faults"] = [FAULT | {"worst": odd}]
+    text = accuracy_answer((wrong,), told)
+    assert "Worst element: z is NaN or infinite, in eager 1\n" in text
+    told["faults"] = [FAULT | more]
+    lines = [each.strip() for each in accuracy_answer((wrong,), told).splitlines()]
+    assert lines[-3:] == [
+        "Operator: aten.add in module 0 (Linear)",
+        "Script: run/0.py (reproduces 3 of 3)",
+        "Not found: no time.",
+    ]

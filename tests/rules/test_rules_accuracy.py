@@ -2,7 +2,13 @@
 
 import pytest
 
-from traceview.rules import acc_backend_bug, acc_low_precision, acc_rng, run_rules
+from traceview.rules import (
+    acc_backend_bug,
+    acc_hook_ignored,
+    acc_low_precision,
+    acc_rng,
+    run_rules,
+)
 from traceview.rules.registry import catalogue
 
 REGION = {
@@ -214,3 +220,62 @@ def test_why_there_was_none_is_said(tables):
     assert "here it could not be made (it can't be copied (TypeError))" in unchecked[0].needs
     noted = tables(trials=False, notes=[{"what": "comparison of outputs", "why": "interrupted"}])
     assert "(interrupted)" in run_rules(noted, RULES)[1][0].needs
+
+
+HOOK = {
+    "pid": 1, "region_id": 0, "method": "register_forward_pre_hook", "hook": "push",
+    "module": "Layer", "path": "layers.1", "file": "/u/train.py", "line": 30, "function": "main",
+    "registered_us": 50.0, "compiled_calls": 2, "compiled_runs": 0, "eager_calls": 1,
+    "eager_runs": 1, "recompiled": False,
+}  # fmt: skip
+COMPILED = {"compile_key": "k", "pid": 1, "region_id": 0, "started_us": 10.0}
+GUARD = {"compile_key": "k", "source_name": "L['self']._modules['layers']._modules['1'].training"}
+
+
+def ignored(make, *hooks, compiled=(COMPILED,), guards=()):
+    found = {"regions": [REGION], "late_hooks": list(hooks), "compile_regions": list(compiled)}
+    return list(acc_hook_ignored.check(make(**found, guards=list(guards))))
+
+
+def test_a_hook_that_eager_runs_and_older_compiled_code_does_not(make):
+    (finding,) = ignored(make, HOOK)
+    assert finding.title == (
+        "Compiled code does not run the forward-pre hook on layers.1 (train.py:30)"
+    )
+    assert (finding.severity, finding.confidence) == ("error", "measured")
+    assert [(at.file, at.line) for at in finding.also_at] == [("/u/train.py", 7)]
+    assert "1 of 1 eager calls, and in 0 of 2 compiled ones" in finding.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"compiled_runs": 1},  # its module runs between two graphs
+        {"compiled_calls": 0},
+        {"eager_runs": 0},  # it is not called at all
+        {"recompiled": True},
+        {"registered_us": 5.0},  # the graph has it
+    ],
+)
+def test_a_hook_that_compiled_code_runs_or_may_run_is_not_accused(make, seen):
+    assert ignored(make, {**HOOK, **seen}) == []
+
+
+def test_a_compile_of_which_it_is_not_known_whose_it_is_may_have_the_hook(make):
+    other = {**COMPILED, "compile_key": "o", "region_id": 5, "started_us": 90.0}
+    assert len(ignored(make, HOOK, compiled=(COMPILED, other))) == 1
+    assert ignored(make, HOOK, compiled=(COMPILED, {**other, "region_id": None})) == []
+
+
+def test_without_eager_calls_a_guard_shows_that_the_module_is_in_the_graph(make):
+    unseen = {**HOOK, "eager_calls": 0, "eager_runs": 0}
+    assert ignored(make, unseen) == []
+    (finding,) = ignored(make, unseen, guards=(GUARD,))
+    assert finding.confidence == "derived"
+    assert ignored(make, {**unseen, "path": None}, guards=(GUARD,)) == []
+
+
+def test_hooks_of_one_line_are_one_finding(make):
+    others = [{**HOOK, "path": f"layers.{n}"} for n in range(3)]
+    (finding,) = ignored(make, HOOK, *others)
+    assert "hook on 3 modules" in finding.title

@@ -95,6 +95,46 @@ def test_the_driver_asked_in_every_step_of_a_recorded_run(tables_of):
     assert finding.location.file.endswith("allocator_pressure.py")
 
 
+# -- ap-algorithm-search ----------------------------------------------------------------------
+
+
+def searching(ms=8.0, **more):
+    at = {"category": "idle_search", "ms": ms, "count": 2.0}
+    details = [{**at, "what": "aten::convolution_backward"}]
+    details.append({**at, "what": "aten::cudnn_convolution", "file": FILE, "line": 29, "ms": 0.5})
+    return step(*details, **more)
+
+
+BENCHMARK = {
+    "environment": [{"section": "precision", "name": "cudnn.benchmark", "value": "True"}],
+    "setting_sites": [{"name": "cudnn.benchmark", "file": FILE, "line": 11}],
+    "input_sizes": [{"sizes": "4x1x9x9", "calls": 1}, {"sizes": "4x1x7x7", "calls": 2}],
+}
+
+
+def test_a_search_in_every_step_is_found_at_the_setting(make):
+    (finding,) = found("ap-algorithm-search", make(**searching(**BENCHMARK)))
+    assert (finding.severity, finding.location.line) == ("warning", 11)
+    assert [place.line for place in finding.also_at] == [29]
+    assert finding.cost.ms_per_step == pytest.approx(8.5)
+    assert [each.text for each in finding.evidence] == [
+        "aten::convolution_backward: 2 calls per step, in which the GPU waits 8.00 ms",
+        "aten::cudnn_convolution: 2 calls per step, in which the GPU waits 0.500 ms",
+        "cudnn.benchmark: True",
+        "2 combinations of sizes in 3 watched calls",
+    ]
+
+
+def test_without_its_setting_the_search_is_found_at_the_convolution(make):
+    (finding,) = found("ap-algorithm-search", make(**searching()))
+    assert finding.location.line == 29
+
+
+def test_the_setting_alone_is_no_search(make):
+    other = {"category": "idle_sync", "what": "cudaEventSynchronize", "ms": 8.0}
+    assert found("ap-algorithm-search", make(**step(other, **BENCHMARK))) == ()
+
+
 # -- ap-custom-op-on-host ---------------------------------------------------------------------
 
 OPERATOR = "bridge::limits"

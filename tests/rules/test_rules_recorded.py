@@ -3,23 +3,41 @@
 from pathlib import Path
 
 import pytest
+from recordings import at_once
 from rule_scenarios import HEALTHY, SCENARIOS, SCRIPTS, marks, recorded
 
-from traceview.rules import catalogue, run_rules
+from traceview import rules
+from traceview.rules import catalogue
+from traceview.tables import grouped
 
+run_rules = at_once(rules.run_rules)
 RULES = {rule.name: rule for rule in catalogue()}
 RECORDED = recorded()
-BAD = [(rule, s) for rule, (bad, _) in SCENARIOS.items() for s in bad if s.run in RECORDED]
-GOOD = [(rule, s) for rule, (_, good) in SCENARIOS.items() for s in good if s.run in RECORDED]
+#: Recording → the scenarios that it is of, each with a rule that it shows (0) or does not (1).
+SHOWS, HIDES = (
+    grouped(
+        ((rule, s) for rule, both in SCENARIOS.items() for s in both[which]),
+        by=lambda pair: pair[1].run,
+    )
+    for which in (0, 1)
+)
 
 
-def _ids(pairs):
-    return [f"{rule}:{scenario.name}" for rule, scenario in pairs]
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_a_recording_shows_what_it_is_marked_with(name, tables_of):
+    """Rules fire at their lines, those that come close are silent; severities are those stated."""
+    tables = tables_of(name)
+    unstated = [f for f in run_rules(tables)[0] if f.severity not in RULES[f.rule].severities]
+    assert [f"{f.rule}: {f.severity}" for f in unstated] == []
+    for rule, scenario in SHOWS[name]:
+        fires_at_its_line(rule, scenario, *run_rules(tables, [RULES[rule]]))
+    for rule, _ in HIDES[name]:
+        findings, unchecked = run_rules(tables, [RULES[rule]])
+        assert unchecked == (), f"{rule} must stay silent, and was not checked"
+        assert [finding.title for finding in findings] == [], f"{rule} must stay silent"
 
 
-@pytest.mark.parametrize(("rule", "scenario"), BAD, ids=_ids(BAD))
-def test_the_bad_scenario_fires_at_its_line(rule, scenario, tables_of):
-    findings, unchecked = run_rules(tables_of(scenario.run), [RULES[rule]])
+def fires_at_its_line(rule, scenario, findings, unchecked):
     assert unchecked == ()
     assert [finding.rule for finding in findings] == [rule]
     place = findings[0].location
@@ -28,20 +46,6 @@ def test_the_bad_scenario_fires_at_its_line(rule, scenario, tables_of):
     else:
         assert Path(place.file).name == Path(scenario.name).name + ".py"
         assert place.line == scenario.line
-
-
-@pytest.mark.parametrize(("rule", "scenario"), GOOD, ids=_ids(GOOD))
-def test_the_good_scenario_is_silent(rule, scenario, tables_of):
-    findings, unchecked = run_rules(tables_of(scenario.run), [RULES[rule]])
-    assert unchecked == ()
-    assert [finding.title for finding in findings] == []
-
-
-@pytest.mark.parametrize("name", sorted(RECORDED))
-def test_a_rule_gives_the_severities_that_it_states(name, tables_of):
-    findings, _ = run_rules(tables_of(name))
-    unstated = [f for f in findings if f.severity not in RULES[f.rule].severities]
-    assert [f"{f.rule}: {f.severity}" for f in unstated] == []
 
 
 @pytest.mark.parametrize("name", [n for n in HEALTHY if f"healthy-{n}" in RECORDED])

@@ -55,6 +55,18 @@ def test_a_function_of_two_arguments_has_no_operator_to_paste(make):
     assert "torch.special.erfinv(x)" in finding.snippet.text
 
 
+def test_what_reads_at_calculated_places_is_the_place(make):
+    row = {"why": "loaded_index", "reader": "grid_sampler_2d"}
+    row |= {"user_lines": ["/u/train.py:8", "/u/train.py:9"]}
+    (finding,) = found("ind-scalar-loop", make, row)
+    assert (finding.location.line, finding.also_at[0].line) == (8, 9)
+    assert "tanh at train.py:9 is computed" in finding.title
+    assert "grid_sampler_2d at train.py:8 reads" in finding.title
+    assert "compiler.disable" in finding.snippet.text
+    (finding,) = found("ind-scalar-loop", make, {**row, "reader": "index"})
+    assert "compiled function of its own" in finding.what_to_do
+
+
 def test_few_elements_say_how_many(make):
     (finding,) = found("ind-scalar-loop", make, {"why": "few_elements", "length": 3})
     assert "a last dimension of 3 elements" in finding.title

@@ -4,6 +4,8 @@ import pytest
 
 from traceview.torchtext.cpp_loops import OneAtATime, one_at_a_time
 
+INT = "static_cast<int64_t>"
+
 
 def loop(name, high, step=1):
     return (
@@ -61,6 +63,18 @@ def test_vectors_and_loops_without_functions_are_as_they_should_be():
     vectors = loop("x0", 4096, 16) + "auto tmp1 = tmp0.tanh();\n}\n"
     assert one_at_a_time(vectors) == []
     assert one_at_a_time(loop("x0", 4096) + load("(x0 % 7L)") + "}\n") == []
+
+
+def test_whole_vectors_and_the_rest_are_counted_for_their_own_elements():
+    parts = "".join(
+        f"if(C10_LIKELY(x0 >= {INT}({low}) && x0 < {INT}({high}L)))\n{{\n{call}\n}}\n"
+        for low, high, call in (
+            (0, 4096, "auto tmp1 = tmp0.digamma();"),
+            (4096, 4099, "auto tmp1 = calc_digamma(tmp0);"),
+        )
+    )
+    (fact,) = one_at_a_time(loop("x0", 4099, 16) + parts + "}\n")
+    assert fact == OneAtATime("no_vector_form", ("digamma",), 4099)
 
 
 def test_a_rest_that_vectors_leave_is_no_reason():

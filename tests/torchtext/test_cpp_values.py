@@ -32,6 +32,12 @@ def test_a_row_that_is_broadcast():
     assert facts(source) == [("pow", 512_000, 1000)]
 
 
+def test_a_function_without_vector_code():
+    called = function("x1", "tmp0.digamma()")
+    (found,) = repeated(loop("x0", 512, loop("x1", 1000, called, 8)))
+    assert (found.function, found.evaluations, found.scalar) == ("digamma", 512_000, True)
+
+
 def test_every_element_once_and_the_last_few_separately():
     whole, rest = (within("x1", *r, function("x1 + 1003L*x0")) for r in ((0, 1000), (1000, 1003)))
     assert facts(loop("x0", 64, loop("x1", 1003, f"{whole}\n{rest}", 8))) == []

@@ -13,6 +13,7 @@ from traceview.torchtext.fx import (
     operator_word,
     read_graph,
     read_nodes,
+    stored_lines,
     tensor_bytes,
 )
 
@@ -139,6 +140,26 @@ def test_a_node_behind_an_empty_line_or_of_a_package_has_no_line_of_the_user():
     found = node_lines(COMMENTED)
     assert [found.get(name) for name in ("l_x_", "late", "relu", "unknown")] == [None] * 4
     assert list(dict.fromkeys(found.values())) == ["/home/me/train.py:7", "/home/me/train.py:8"]
+
+
+def test_a_value_leads_to_the_line_that_stores_it():
+    text = """
+        # File: /u/a.py:7 in forward, code: h = h * 2
+        h: "f32[4][1]cpu" = l_x_ * 2;  l_x_ = None
+
+        # File: /u/a.py:8 in forward, code: out[i] = h
+        out[0] = h;  setitem = out;  setitem = None
+
+        # File: /u/a.py:9 in forward, code: g = h + 1
+        g: "f32[4][1]cpu" = h + 1
+
+        # File: /u/a.py:10 in forward, code: out[1] = g
+        out[(1, slice(None, 2, None))] = g;  setitem_1 = out;  setitem_1 = None
+
+        # File: /u/a.py:11 in forward, code: out[2] = g
+        out[2] = g;  setitem_2 = out;  setitem_2 = None
+"""
+    assert stored_lines(text) == {"/u/a.py:7": "/u/a.py:8"}
 
 
 def test_operators_of_a_post_grad_graph_are_in_its_order():

@@ -320,6 +320,25 @@ CHANGED = {
             return _eager_grid_sample(x, grid)
         """,
     ),
+    "a function without vector code": (
+        "ind-scalar-loop",
+        "erfinv",
+        """
+        import torch
+
+        def scores(u):
+            return 1.4 * torch.erfinv(2.0 * u - 1.0)
+        """,
+        """
+        import torch
+
+        _eager_erfinv = torch.compiler.disable(torch.erfinv)
+
+
+        def scores(u):
+            return 1.4 * _eager_erfinv(2.0 * u - 1.0)
+        """,
+    ),
     "a variable that switches compiling off": (
         "cap-nothing-compiled",
         "compiled =",

@@ -27,6 +27,8 @@ _COMMANDS = {
     "timeline": ("runs", "Write a run's compile timeline for Perfetto."),
     "rules": ("rules", "List the rules."),
     "explain": ("rules", "Explain a rule: what it finds, why it costs, what to do."),
+    "mcp": ("agents", "Serve these commands as tools for coding agents."),
+    "skill": ("agents", "Print a skill file for coding agents."),
     "doctor": ("doctor", "Check what torch, the compiler, the GPU and the profiler can do here."),
 }
 

@@ -116,14 +116,17 @@ def ticket_command(
 
 
 @click.command("tables")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 @click.argument("run", type=click.Path(path_type=Path))
-def tables_command(run: Path) -> None:
+def tables_command(run: Path, as_json: bool) -> None:
     """List the tables of the run folder RUN: their rows, their columns and what they mean."""
     from traceview.cli.pipeline import tables_of
-    from traceview.query import format_tables
+    from traceview.contracts import text_of
+    from traceview.query import described, format_tables
     from traceview.run import Run
 
-    click.echo(format_tables(tables_of(Run.open(run))))
+    tables = tables_of(Run.open(run))
+    click.echo(text_of(described(tables)) if as_json else format_tables(tables))
 
 
 @click.command("query")
@@ -135,9 +138,10 @@ def tables_command(run: Path) -> None:
     show_default=True,
     help="Output format.",
 )
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print N rows at most.")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("sql")
-def query_command(run: Path, sql: str, form: str) -> None:
+def query_command(run: Path, sql: str, form: str, limit: int | None) -> None:
     """Run SQL on the tables of the run folder RUN.
 
     \b
@@ -148,7 +152,8 @@ def query_command(run: Path, sql: str, form: str) -> None:
     from traceview.run import Run
 
     render = {"table": format_table, "csv": format_csv, "json": format_json}[form]
-    click.echo(render(run_sql(tables_of(Run.open(run)), sql)), nl=form == "table")
+    found = run_sql(tables_of(Run.open(run)), sql)
+    click.echo(render(found.head(limit) if limit else found), nl=form == "table")
 
 
 @click.command("timeline")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 INTERRUPTED = 130
+BUDGET_S = 240
 
 
 @click.command("diagnose", cls=TargetCommand, context_settings=PASS_ON)
@@ -59,8 +60,21 @@ def collect_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
     is_flag=True,
     help="Print the answer as JSON; a script's own stdout goes to stderr.",
 )
+@click.option(
+    "--bisect",
+    is_flag=True,
+    help="Follow what differs to the operator and what the compiler does to it; write a script.",
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    default=BUDGET_S,
+    show_default=True,
+    metavar="S",
+    help="Seconds that --bisect may take.",
+)
 @targeting
-def accuracy_command(as_json: bool, **options: Any) -> None:  # noqa: ANN401 (click's options)
+def accuracy_command(as_json: bool, bisect: bool, budget: float, **options: Any) -> None:  # noqa: ANN401 (click's options)
     """Run SCRIPT and check whether compiled results and gradients are eager's.
 
     The script stops when compiling has come to rest; one call of each compiled callable is then
@@ -81,11 +95,14 @@ def accuracy_command(as_json: bool, **options: Any) -> None:  # noqa: ANN401 (cl
         blocks=1,
         profile=False,
         compare_outputs=True,
+        bisect_s=budget if bisect else 0.0,
         tlparse=False,
         **options,
     )
     Console().say("reading the logs")
     outputs, answer = accuracy(tables_of(run, refresh=True))
+    for named in (*answer["differences"], *answer["faults"]):
+        named["script"] = named["script"] and str(run.folder / named["script"])
     click.echo(text_of(answer) if as_json else accuracy_answer(outputs, answer))
     click.echo(f"run folder: {run.folder}", err=as_json)
     code = {"agree": 0, "differ": 1, "not_compared": 4}[answer["verdict"]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -167,7 +168,9 @@ def compared_outputs(tables: Tables, focus: Focus) -> tuple[ComparedOutputs, ...
 
 def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any]]:
     """What was compared, and the answer of ``traceview accuracy --json`` (docs/accuracy.md)."""
-    outputs = compared_outputs(tables, Focus.of(tables))
+    focus = Focus.of(tables)
+    outputs = compared_outputs(tables, focus)
+    faults = {row["region_id"]: row for row in focus.rows(tables["output_faults"])}
     differences = [
         {
             "what": one.what,
@@ -175,14 +178,16 @@ def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any
             "callable": each.name,
             "stage": one.stage,
             "direction": one.direction,
-            "operator": None,
-            "location": {"file": each.file, "line": each.line},
+            "operator": fault.get("operator"),
+            "location": _place(fault, "file", "line") or {"file": each.file, "line": each.line},
+            "callable_location": {"file": each.file, "line": each.line},
             "relative_error": one.relative_error,
             "eager_error": one.eager_error,
             "reason": one.why,
-            "script": None,
+            "script": fault.get("script"),
         }
         for each in outputs
+        for fault in [faults.get(each.region_id, {})]
         for one in each.differences
     ]
     left_out = [
@@ -198,8 +203,40 @@ def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any
         left_out = [{"callable": None, "name": None, "reason": reason}]
     compared = any(each.outcome != "not_compared" for each in outputs)
     verdict = "differ" if differences else "agree" if compared else "not_compared"
-    answer = {"format": 1, "verdict": verdict, "differences": differences, "not_compared": left_out}
+    named = [
+        _fault(each, faults[each.region_id])
+        for each in outputs
+        if each.differences and each.region_id in faults
+    ]
+    answer = {
+        "format": 1,
+        "verdict": verdict,
+        "differences": differences,
+        "faults": named,
+        "not_compared": left_out,
+    }
     return outputs, answer
+
+
+def _fault(one: ComparedOutputs, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What one wrong callable was followed to, as JSON has it."""
+    alike = ["operator", "operators", "module", "part", "part_name", "graph", "kernel", "remedies"]
+    alike += ["script", "reproduced", "tries", "seconds"]
+    values = {key: row[key] for key in ("result", "element", "eager", "compiled")}
+    return {
+        "callable": one.name,
+        "callable_location": {"file": one.file, "line": one.line},
+        **{key: row[key] for key in alike},
+        "location": _place(row, "file", "line"),
+        "part_location": _place(row, "part_file", "part_line"),
+        "worst": {**values, "float64": row["exact"]} if row["result"] else None,
+        "no_script": row["script_why"],
+        "not_found": row["why"],
+    }
+
+
+def _place(row: Mapping[str, Any], file: str, line: str) -> dict[str, Any] | None:
+    return {"file": row[file], "line": row[line]} if row.get(file) else None
 
 
 def not_compared(one: ComparedOutputs) -> list[tuple[str | None, str]]:

@@ -112,8 +112,7 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
         place = place or compile_call(first(tables, "regions", is_anchor=True))
         cost, level = _cost(tables, recorded, spans)
         confidence: Confidence = "heuristic" if cost.seconds is None else "measured"
-        if cost.ms_per_step is not None:
-            confidence = "derived"
+        confidence = confidence if cost.ms_per_step is None else "derived"
         name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
         # Python numbers that are all that is symbolic in a compile; none where a size is.
         symbols = first_rank(rows(tables, "symbols", compile_id=compile_id, event="create"))

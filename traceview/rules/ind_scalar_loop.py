@@ -6,9 +6,10 @@ slower than the eager operators that it replaced.
 ## Why it costs
 ATen's kernels compute such a function for 8 or 16 elements at once. Inductor's do so too, unless
 something in the loop stops it: an index that wraps around (`torch.roll`, `%`), an innermost
-dimension of a few elements or one that is read with a stride, an index that was loaded, or a
-function without vector code (erfinv, Bessel functions). The function is then called for each
-element, which takes up to ten times as long and outweighs what fusion saves.
+dimension of a few elements or one that is read with a stride, an index that was loaded or
+calculated (a look-up, `grid_sample`), or a function without vector code (erfinv, Bessel functions).
+The function is then called for each element, which takes up to ten times as long and outweighs what
+fusion saves.
 
 ## Evidence
 The kernel's source: a loop without vectors that calls the function, and what is in its index. The
@@ -20,7 +21,8 @@ slower than eager isn't reported. Information where compiling helped as a whole.
 `torch.roll` along the last dimension: concatenate the edge to the tensor and take slices, which
 Inductor vectorizes; or roll another dimension. A last dimension of 2 or 3: put it first and make
 the tensor contiguous. A function without vector code: keep ATen's kernel by a custom operator
-around that call. No vector code at all: see whether Inductor found the CPU's vector instructions.
+around that call. `grid_sample`: leave it in eager. No vector code at all: see whether Inductor
+found the CPU's vector instructions.
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that these kernels must lose.
@@ -71,6 +73,14 @@ _OPERATOR = Snippet(
     "@{name}.register_fake\n"
     "def _(x):\n"
     "    return torch.empty_like(x)",
+)
+_DISABLED = Snippet(
+    "python",
+    "@torch.compiler.disable\ndef sample(x, grid):\n    return F.grid_sample(x, grid)",
+)
+_BY_HAND = (
+    "Leave the sampling in eager, where ATen has vector code for it, and compare: the rest is "
+    "compiled around it, in vectors."
 )
 _TWO_ARGUMENTS = frozenset({"igamma", "igammac", "polygamma"})
 #: Reason of ``slow_loops`` → why in a few words, what to do, what to paste.
@@ -125,7 +135,13 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         slowest, names = found.rows[0], found.functions
         length = slowest["length"]
-        where = f" at {short(found.places[0])}" if found.places else ""
+        places = found.places
+        if reader := slowest["reader"]:
+            why = f"{reader} at {short(places[0])} reads at places that are calculated"
+            places = places[1:] or places
+            if reader.startswith("grid_sampler"):
+                what_to_do, snippet = _BY_HAND, _DISABLED
+        where = f" at {short(places[0])}" if places else ""
         step = step_ms(tables, "compiled") or 1.0
         name = slowest["functions"][0]
         verb = "is computed" if names == name else "are computed"

@@ -91,7 +91,7 @@ _TABLES = {
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
         "guard_timings", "thread_looks", "busy_threads", "slow_switches", "resets",
         "profile_windows", "sources", "notes", "unreadable", "settings", "script_ends",
-        "compile_lines",
+        "compile_lines", "late_hooks",
     ),
     _collected("what the script calls, or --compile compiled"): (
         "compile_targets", "lines_to_add",
@@ -115,7 +115,9 @@ _TABLES = {
         "job_configs", "job_failures", "job_stragglers", "cache_key_differences", "late_compiles",
         "idle_on_compile",
     ),
-    COMPARED: ("output_trials", "output_checks", "output_verdicts", "output_differences"),
+    COMPARED: (
+        "output_trials", "output_checks", "output_verdicts", "output_differences", "output_faults",
+    ),
     TIMED: ("blocks", "block_pairs", "speedups", "callable_speedups"),
     PROFILED: (
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",

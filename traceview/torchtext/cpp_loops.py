@@ -34,8 +34,14 @@ LOOP = re.compile(
     r"static_cast<int64_t>\((?:(?P<high>\d{1,18})L?\)|.)"
     r"(?:[^;]{0,200}; ?(?P=name)\+=\(?static_cast<int64_t>\((?P<step>\d{1,9})L?\))?"
 )
+#: Of a loop's turns, those in which a part of its body runs: whole vectors, then the tail.
+RANGE = re.compile(
+    r"(?P<name>x\d+) >= static_cast<int64_t>\((?P<low>\d{1,18})L?\) && "
+    r"(?P=name) < static_cast<int64_t>\((?P<high>\d{1,18})L?\)"
+)
 RANDOM_NUMBER = re.compile(r"\b(normalized_rand|randn|randint64)_cpu\(")
-_NO_FORM = re.compile(r"\bcalc_(\w+)\(|\.(erfinv|digamma|i0e?|igammac?)\(")
+#: Without vector code: ``calc_i1e(x)``, and methods of vectors that go through their elements.
+NO_FORM = re.compile(r"\bcalc_(\w+)\(|\.(erfinv|digamma|i0e?|igammac?)\(")
 FUNCTION = re.compile(
     r"\bstd::(acosh?|asinh?|atan[2h]?|cosh?|erfc?|exp2?|expm1|lgamma|log(?:10|1p|2)?|pow|sinh?"
     r"|tanh?)\("
@@ -74,7 +80,7 @@ class OneAtATime:
 
 @dataclass(slots=True)
 class _Open:
-    """A loop that is open; ``size`` and ``step`` None where they are symbols."""
+    """A loop that is open, or a part of its turns (no ``step``): a number or None, a symbol."""
 
     depth: int
     name: str
@@ -91,18 +97,22 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
     found: dict[tuple[str, int | None], dict[str, int | None]] = defaultdict(dict)
     in_vectors, depth = 0, 0
     loops: list[_Open] = []
+    parts: list[_Open] = []
     lines = source.splitlines()
     for at, line in enumerate(lines):
         if (match := LOOP.search(line)) and len(loops) < _DEEPEST:
             high, step = match["high"], match["step"]
             size = None if high is None else max(0, int(high) - int(match["low"]))
             loops.append(_Open(depth, match["name"], size, int(step) if step else None))
-        sizes = [loop.size for loop in loops]
+        for part in RANGE.finditer(line):
+            parts.append(_Open(depth, part["name"], int(part["high"]) - int(part["low"]), None))
+        within = {part.name: part.size for part in parts}
+        sizes = [within.get(loop.name, loop.size) for loop in loops]
         times = prod(size for size in sizes if size is not None) if None not in sizes else None
         if loops:
             if called := RANDOM_NUMBER.search(line):
                 _add(found[RANDOM, None], _RANDOM_NAMES[called[1]], times)
-            elif called := _NO_FORM.search(line):
+            elif called := NO_FORM.search(line):
                 _add(found[NO_VECTOR_FORM, None], called[1] or called[2], times)
             elif called := FUNCTION.search(line):
                 inner = loops[-1]
@@ -114,6 +124,7 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
             depth += 1 if sign == "{" else -1
             if sign == "}":
                 loops = [loop for loop in loops if loop.depth < depth]
+                parts = [part for part in parts if part.depth < depth]
     result = []
     for (why, length), functions in found.items():
         counts = [count for count in functions.values() if count is not None]

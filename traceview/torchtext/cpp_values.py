@@ -43,12 +43,8 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from math import prod
 
-from traceview.torchtext.cpp_loops import FUNCTION, LOOP, VECTOR_FUNCTION
+from traceview.torchtext.cpp_loops import FUNCTION, LOOP, NO_FORM, RANGE, VECTOR_FUNCTION
 
-RANGE = re.compile(
-    r"(?P<name>x\d+) >= static_cast<int64_t>\((?P<low>\d{1,18})L?\) && "
-    r"(?P=name) < static_cast<int64_t>\((?P<high>\d{1,18})L?\)"
-)
 _VALUE = re.compile(r"^\s*auto (?P<name>tmp\d+) =(?: (?P<text>.{1,2000});)?\s*$")
 _LOAD = re.compile(r"\b(?P<pointer>\w*ptr\d+)(?:\[| \+ )static_cast<int64_t>\(")
 #: A lambda that reads its vector element by element, and does nothing else.
@@ -128,16 +124,17 @@ def repeated(source: str) -> list[Repeated]:
             text = text or _of_several_lines(body)
             value = _value(text, values, keys, frozenset(turns), places)
             values[match["name"]] = value
-            called = VECTOR_FUNCTION.search(line) or FUNCTION.search(line)
+            slow = NO_FORM.search(line)
+            called = slow or VECTOR_FUNCTION.search(line) or FUNCTION.search(line)
             known = {name: turn for name, turn in turns.items() if turn is not None}
             if called and len(known) == len(turns):
-                scalar = "std::" in called[0]
+                scalar = slow is not None or "std::" in called[0]
                 # The C++ compiler moves a scalar call out of loops that it does not depend on.
                 last = max((n for n, name in enumerate(known) if name in value.loops), default=0)
-                sizes = {name: len(turn) for name, turn in known.items()}
-                loops = list(sizes.values())[: last + 1] if scalar else list(sizes.values())
-                counted = found[called[1], value.key, scalar].setdefault(nest, _Counted())
-                counted.evaluations += prod(loops)
+                sizes = [len(turn) for turn in known.values()]
+                key = (called[1] or called[2], value.key, scalar)
+                counted = found[key].setdefault(nest, _Counted())
+                counted.evaluations += prod(sizes[: last + 1] if scalar else sizes)
                 within = {name: places[name] for name in value.variables if name in places}
                 counted.looked_up |= bool(within)
                 known |= within

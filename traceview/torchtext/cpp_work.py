@@ -16,8 +16,7 @@ import re
 from dataclasses import dataclass, field
 from math import ceil, prod
 
-from traceview.torchtext.cpp_loops import FUNCTION, LOOP, RANDOM_NUMBER, VECTOR_FUNCTION
-from traceview.torchtext.cpp_values import RANGE
+from traceview.torchtext.cpp_loops import FUNCTION, LOOP, RANDOM_NUMBER, RANGE, VECTOR_FUNCTION
 from traceview.torchtext.kernel_source import INSTRUCTIONS_EACH
 
 _BUFFER_LOOP = re.compile(

@@ -93,6 +93,7 @@ _OF_DEFAULT_GROUP = re.compile(
     r"_c10d_functional\.(?:all_gather_into_tensor|reduce_scatter_tensor)\.default"
     r"\([^()\n]*, (\d{1,7}), '0'\)"
 )
+_STORED = re.compile(r"\s*\w+\[.{1,1000}\] = (\w+);  setitem")
 _LOWERED_NODE = re.compile(r"\n +(\w+)(?: *:[^=\n]*)? = torch\.ops\.(\w+\.\w+)")
 
 #: Names that Python, torch's functions and ATen have for the same operator.
@@ -391,6 +392,21 @@ def node_lines(text: str) -> dict[str, str]:
         else:
             at = user_lines.get(place)
     return found
+
+
+def stored_lines(text: str) -> dict[str, str]:
+    """The user's line of a value → that of ``x[i] = value``, of Dynamo's graph ``text``.
+
+    What is stored by several lines is left out.
+    """
+    made = node_lines(text)
+    found: dict[str, set[str]] = {}
+    for line, place in lines(text):
+        at = place.user_line if place else None
+        stored = _STORED.match(line)
+        if at and stored and stored[1] in made:
+            found.setdefault(made[stored[1]], set()).add(at)
+    return {value: min(places) for value, places in found.items() if len(places) == 1}
 
 
 def called_operators(text: str) -> dict[str, str]:

@@ -17,6 +17,11 @@ from traceview.trials.source import (
 )
 
 _DISABLE = ("torch.compiler.disable", "torch._dynamo.disable")
+#: Functions for which ATen has kernels of their own, written by hand.
+_OF_ITS_OWN = (
+    *("F.", "torch.nn.functional.", "nn.functional.", "torch.special."),
+    *("torch.erfinv", "torch.digamma", "torch.igamma", "torch.i0"),
+)
 #: Functions of a tensor whose result has its shape and its (floating) dtype, or its shape alone.
 _SAME = frozenset(
     [
@@ -176,8 +181,7 @@ def called_apart(source: Source, line: int) -> Changes:
     calls = [
         node
         for node in source.all(ast.Call)
-        if node.lineno == line
-        and dotted(node.func).startswith(("F.", "torch.nn.functional.", "nn.functional."))
+        if node.lineno == line and dotted(node.func).startswith(_OF_ITS_OWN)
     ]
     if len(calls) == 1 and source.imports("torch"):
         name = f"_eager_{dotted(calls[0].func).rpartition('.')[2]}"

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from recordings import unpack_archive
+from recordings import packing
 
 from traceview.derive import derive
 from traceview.diagnosis.job.build import job_story
@@ -26,7 +26,7 @@ def read(tmp_path_factory):
     def load(name):
         if name not in kept:
             folder = tmp_path_factory.mktemp(name)
-            unpack_archive(JOBS / f"{name}.tar.xz", folder / "logs")
+            packing.unpack(JOBS / f"{name}.tar.xz", folder / "logs")
             run = Run.create(folder / "run", Manifest(target_kind="logs"))
             read_all(run, find([str(folder / "logs")]), Serial())
             kept[name] = derive(open_tables(run), {})

@@ -10,6 +10,7 @@ post-grad graph. Where one is left, its kernel chooses for each element of the w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
 from traceview.torchtext.cpp_work import work_of
 from traceview.torchtext.dtypes import size_of
-from traceview.torchtext.fx import Graph, Node, read_graph
+from traceview.torchtext.fx import Graph, Node, read_graph, stored_lines
 
 Row = dict[str, Any]
 #: Their second input is what is written; of the others it is the last.
@@ -73,6 +74,10 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
     graphs = grouped(
         tables["graphs"].filter(kind=LOWERED).iter_rows(named=True), "compile_key", "aot_id"
     )
+    captured = tables["graphs"].filter(kind="dynamo_output").select("compile_key", "text")
+    stored: dict[str, dict[str, str]] = defaultdict(dict)
+    for compile_key, text in captured.drop_nulls().iter_rows():
+        stored[compile_key] |= stored_lines(text) if "setitem" in text else {}
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
     origins, times = Origins(tables), fusion_times(tables)
     known: dict[tuple[Any, ...], list[Write]] = {}
@@ -105,7 +110,9 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
                 "elements": largest.elements,
                 "changed": largest.changed,
                 "to_input": largest.to_input,
-                "user_lines": list(dict.fromkeys(write.line for write in mine)),
+                "user_lines": list(
+                    dict.fromkeys(stored[key[0]].get(write.line, write.line) for write in mine)
+                ),
                 "count": kernel["count"],
                 "profiled_ms": kernel["ms"],
                 "ms": ms,

@@ -13,7 +13,7 @@ values.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -22,7 +22,12 @@ from traceview.derive.effects.parts import FUSION
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
-from traceview.torchtext.cpp_loops import SYMBOLIC_INDEX, divides_by_sizes, one_at_a_time
+from traceview.torchtext.cpp_loops import (
+    LOADED_INDEX,
+    SYMBOLIC_INDEX,
+    divides_by_sizes,
+    one_at_a_time,
+)
 from traceview.torchtext.cpp_values import repeated
 from traceview.torchtext.cpp_work import work_of
 from traceview.torchtext.kernel_source import INSTRUCTIONS_EACH
@@ -31,6 +36,11 @@ Row = dict[str, Any]
 RECOMPUTED = "recomputed"
 #: A function takes about as long for one element as vector code takes for this many.
 _VECTOR = 8
+#: Operators that read at places which another tensor holds.
+_READERS = (
+    *("index", "index_select", "embedding", "gather", "take", "take_along_dim"),
+    *("grid_sampler_2d", "grid_sampler_3d"),
+)
 #: Functions of generated code whose eager operators have other names.
 _DRAWS = {"rand": ("uniform", "bernoulli"), "randn": ("normal",), "randint": ("random",)}
 
@@ -78,20 +88,24 @@ def _reasons(source: str) -> Iterator[Row]:
     """
     work = work_of(source)
     whole = work.instructions if work else None
+    more = repeated(source)
     scalar: dict[str, Row] = {}
     for fact in one_at_a_time(source):
-        count = fact.evaluations
+        # What is computed again is computed once where its result is stored.
+        again = (
+            x.evaluations - x.distinct for x in more if x.scalar and x.function in fact.functions
+        )
+        count = fact.evaluations and max(1, fact.evaluations - sum(again))
         scalar.setdefault(
             fact.why,
             {
                 "why": fact.why,
                 "functions": list(fact.functions),
-                "evaluations": count,
+                "evaluations": fact.evaluations,
                 "length": fact.length,
                 "share": INSTRUCTIONS_EACH * count / whole if count and whole else 1.0,
             },
         )
-    more = repeated(source)
     if more:
         wasted = sum(
             (one.evaluations - one.distinct) / (1 if one.scalar else _VECTOR) for one in more
@@ -168,6 +182,16 @@ class _Group:
                 found.append(row | {"ms": (row["ms"] or 0.0) * self._timed})
         return found
 
+    def reader(self, known: Collection[str]) -> tuple[str, str] | None:
+        """The slowest of ``_READERS`` at one of the lines ``known``, and its line."""
+        found = [
+            (row["ms"] or 0.0, word, line)
+            for row in self._eager
+            if (word := (row["cpu_op"] or row["name"]).rpartition("::")[2]) in _READERS
+            and (line := f"{row['file']}:{row['line']}") in known
+        ]
+        return max(found)[1:] if found else None
+
 
 def _priced(rows: list[Row], group: _Group) -> None:
     """Fill in the times of a group's rows, and put the functions' lines first."""
@@ -178,6 +202,10 @@ def _priced(rows: list[Row], group: _Group) -> None:
         known = set(row["user_lines"] or ())
         places = sorted((c for made in calls.values() for c in made), key=lambda c: -c["ms"])
         lines = [place for c in places if (place := f"{c['file']}:{c['line']}") in known]
+        row["reader"] = None
+        if row["why"] == LOADED_INDEX and (reader := group.reader(known)):
+            row["reader"], line = reader
+            lines.insert(0, line)
         row["user_lines"] = list(dict.fromkeys([*lines, *(row["user_lines"] or ())]))
         share, more = row.pop("share"), row.pop("more", ())
         at_most = (row["ms"] or 0.0) * min(1.0, share)

@@ -41,6 +41,7 @@ _OPTIONAL = (
     ("thread_looks", "thread_look"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
+    ("output_faults", "output_fault"),
 )
 _SHARED = ("region_id", "anchor_region_id", "phase", "stance")
 _STEP_COLUMNS = ("step", "started_us", "host_ms", "compiles_inside")
@@ -62,8 +63,9 @@ _TORCH_COLUMNS = (
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources, notes and compile_targets of one pass; input_sizes, served_calls and
-    those of ``_OPTIONAL`` where there was any; ``runs`` alone if no process wrote an event.
+    profile_windows, sources, notes, compile_targets and late_hooks of one pass; input_sizes,
+    served_calls and those of ``_OPTIONAL`` where there was any; ``runs`` alone if no process wrote
+    an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     if not processes:
@@ -103,6 +105,7 @@ def _tables(
         "sources": sources.values(),
         "notes": _plain(owners, "note"),
         "compile_targets": _plain(owners, "target"),
+        "late_hooks": _plain(owners, "late_hook"),
     }
     optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
     optional["input_sizes"] = _totals(owners, "input_sizes", ("sizes", "calls"))
@@ -191,8 +194,10 @@ def _as(dtype: Any, value: Any) -> Any:  # noqa: ANN401
     if dtype == pl.Boolean:
         return value if isinstance(value, bool) else None
     if isinstance(dtype, pl.List):
+        text = dtype.inner == pl.String
         items = value if isinstance(value, list) else ()
-        return [item for item in items if isinstance(item, str)]
+        kept = (_as(dtype.inner, item) for item in items if isinstance(item, str) == text)
+        return [item for item in kept if item is not None]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     if dtype == pl.Float64:

@@ -1,0 +1,200 @@
+"""What a script does with its modules after it has compiled them: hooks that it registers then.
+
+Dynamo does not guard a module without hooks against the first one, where the module lies within
+what is compiled (``skip_nnmodule_hook_guards``): what was compiled before goes on without it.
+Whether that is so is looked at in a few calls that nothing times, eager and compiled: a module's
+hooks run where its ``__call__`` runs in Python. Python's profile function sees that; it is gone
+before anything is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from .compiles import Compiles
+from .frames import Frames, Sources
+from .recorder import Recorder
+from .regions import hide_from_dynamo
+from .state import Control, Gate
+
+MOST_HOOKS = 64  # of one process
+LOOKS = 3  # at calls of a region in one stance, after each hook that was registered
+_REGISTER = (
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+    "register_backward_hook",
+)
+
+
+@dataclass(eq=False)
+class _Late:
+    """A hook; of each region that was called before: calls looked at, and whose module ran."""
+
+    event: dict[str, Any]
+    module: weakref.ref[Any]
+    handle: Any
+    looks: dict[int, _Looks]
+
+    @property
+    def there(self) -> bool:
+        """Whether it has not been removed."""
+        hooks = self.handle.hooks_dict_ref()
+        return hooks is not None and self.handle.id in hooks
+
+
+@dataclass(eq=False)
+class _Looks:
+    calls: dict[str, int] = field(default_factory=lambda: {"compiled": 0, "eager": 0})
+    runs: dict[str, int] = field(default_factory=lambda: {"compiled": 0, "eager": 0})
+    path: str | None = None
+    recompiled: bool = False
+    written: bool = False
+
+
+class LateHooks:
+    """Writes a ``late_hook`` event for each hook and region: did it run, eager and compiled?"""
+
+    def __init__(
+        self,
+        control: Control,
+        recorder: Recorder,
+        frames: Frames,
+        sources: Sources,
+        step: Callable[[], int],
+    ) -> None:
+        self._control, self._recorder = control, recorder
+        self._frames, self._sources, self._step = frames, sources, step
+        self._late: list[_Late] = []
+        self._looked: dict[tuple[int, str], int] = {}
+        self._ran: set[int] = set()
+        self._looking: tuple[Gate, str, int] | None = None
+        self._call: Any = None
+        self._began = Compiles._began.__code__
+
+    def watch(self, torch: Any) -> None:
+        """Hear of every hook of a module that is registered from here on."""
+        module = torch.nn.Module
+        self._call = module.__call__.__code__
+        hide_from_dynamo(self._profile)
+        for name in _REGISTER:
+            plain = getattr(module, name, None)
+            if plain is not None:
+                setattr(module, name, self._registering(plain, torch.compiler.is_compiling))
+
+    def _registering(self, plain: Any, is_compiling: Callable[[], bool]) -> Callable[..., Any]:
+        @functools.wraps(plain)
+        def register(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            handle = plain(self_, *args, **kwargs)
+            if not is_compiling() and not self._control.off and len(self._late) < MOST_HOOKS:
+                try:
+                    hook = args[0] if args else kwargs.get("hook")
+                    self._registered(self_, hook, handle, plain.__name__, sys._getframe(1))
+                except Exception as error:  # noqa: BLE001 - the script's call must return
+                    self._recorder.note("a hook that was registered", error)
+            return handle
+
+        hide_from_dynamo(register)
+        return register
+
+    def _registered(
+        self, module: Any, hook: Any, handle: Any, method: str, frame: FrameType
+    ) -> None:
+        config = sys.modules.get("torch._dynamo.config")
+        called = [region for region in self._control.regions if region.calls]
+        if not called or not getattr(config, "skip_nnmodule_hook_guards", True):
+            return
+        site = self._frames.call_site(frame) or {}
+        self._sources.keep(site.get("file"))
+        event = {
+            "method": method,
+            "hook": getattr(hook, "__qualname__", type(hook).__qualname__),
+            "module": type(module).__qualname__,
+            **site,
+            "registered_us": time.time_ns() / 1000,
+            "step": self._step(),
+        }
+        looks = {region.region_id: _Looks() for region in called}
+        self._late.append(_Late(event, weakref.ref(module), handle, looks))
+        self._looked.clear()
+
+    def begin(self, gate: Gate, stance: str) -> bool:
+        """Look at this call, until `end`; false where there is nothing to see, or it can't be."""
+        key = gate.region.region_id, stance
+        if not self._late or self._looked.get(key, 0) >= LOOKS or sys.getprofile() is not None:
+            return False
+        if stance not in ("compiled", "eager") or not any(
+            each.there and key[0] in each.looks for each in self._late
+        ):
+            return False
+        self._looked[key] = self._looked.get(key, 0) + 1
+        self._ran.clear()
+        self._looking = gate, stance, self._control.compiles
+        sys.setprofile(self._profile)
+        return True
+
+    def end(self) -> None:
+        """The call has ended; nothing happens where it was not looked at."""
+        if self._looking is None:
+            return
+        (gate, stance, compiles), self._looking = self._looking, None
+        if sys.getprofile() == self._profile:
+            sys.setprofile(None)
+        for late in self._late:
+            looks, module = late.looks.get(gate.region.region_id), late.module()
+            if looks is None or module is None or not late.there:
+                continue
+            looks.recompiled |= self._control.compiles > compiles
+            looks.calls[stance] += 1
+            looks.runs[stance] += id(module) in self._ran
+            if looks.path is None:
+                looks.path = _path(gate.original, module)
+            if all(looks.calls.values()):
+                self._write(late, gate.region.region_id)
+
+    def finish(self) -> None:
+        """Write those of which not both stances were seen."""
+        for late in self._late:
+            for region_id, looks in late.looks.items():
+                if any(looks.calls.values()):
+                    self._write(late, region_id)
+
+    def _write(self, late: _Late, region_id: int) -> None:
+        looks = late.looks[region_id]
+        if looks.written:
+            return
+        looks.written = True
+        self._recorder.write(
+            "late_hook",
+            region_id=region_id,
+            **late.event,
+            path=looks.path,
+            recompiled=looks.recompiled,
+            **{f"{stance}_calls": calls for stance, calls in looks.calls.items()},
+            **{f"{stance}_runs": runs for stance, runs in looks.runs.items()},
+        )
+
+    def _profile(self, frame: FrameType, event: str, _arg: Any) -> None:
+        if event != "call":
+            return
+        if frame.f_code is self._call:
+            self._ran.add(id(frame.f_locals.get("self")))
+        elif frame.f_code is self._began:
+            sys.setprofile(None)
+
+
+def _path(original: Any, module: Any) -> str | None:
+    """The module's name within the one that is compiled; None: it is not in one."""
+    owner = getattr(original, "__self__", original)
+    named = getattr(owner, "named_modules", None)
+    if named is None:
+        return None
+    return next((name for name, each in named() if each is module), None)

@@ -1,0 +1,267 @@
+"""What operators do while they run: seen one after the other, below autograd."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from .frames import Frames, outward
+from .pieces import operator_name
+from .replay import rms_of
+from .taken import cloned
+
+#: (operator, mutates, alias or fake, words): what an operator does and does not declare.
+Undeclared = tuple[str, str, str]
+_TOLERANCE = 1e-3
+_STACK_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+class Sorted:
+    """Watches operators that give indices of values: ``values`` has, of each output that is one
+    of these indices, what they are indices into, and the dimension (None: of all of it).
+    """
+
+    def __init__(self, torch: Any) -> None:
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        seen: list[tuple[Any, Any, int | None]] = []
+
+        class Watch(TorchDispatchMode):  # type: ignore[misc]
+            def __torch_dispatch__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                result = func(*args, **(kwargs or {}))
+                name = str(func).split(".")[1]
+                if name in _SORTING:
+                    schema = [argument.name for argument in func._schema.arguments]
+                    given = dict(zip(schema, args, strict=False)) | (kwargs or {})
+                    default = None if name in ("argmax", "argmin") else -1
+                    indices = result[1] if isinstance(result, (tuple, list)) else result
+                    if isinstance(indices, torch.Tensor) and not indices.is_floating_point():
+                        seen.append((indices, args[0], given.get("dim", default)))
+                return result
+
+        self._torch, self._seen, self._mode = torch, seen, Watch()
+        self.values: dict[str, tuple[Any, int | None]] = {}
+
+    def __enter__(self) -> Sorted:
+        self._mode.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._mode.__exit__(*error)
+
+    def keep(self, found: Mapping[str, Any]) -> None:
+        """Which outputs are such indices."""
+        for name, value in found.items():
+            for indices, of, dim in self._seen if isinstance(value, self._torch.Tensor) else ():
+                same = indices.data_ptr() == value.data_ptr() and indices.numel() == value.numel()
+                if same and value.numel():
+                    self.values[name] = (of.detach(), dim)
+        self._seen.clear()
+
+    def tied(self, name: str, eager: Any, other: Any, tolerance: Callable[[Any], float]) -> bool:
+        """Whether the values at these indices are equal, but for roundings."""
+        of, dim = self.values.get(name, (None, None))
+        if of is None or of.dtype is self._torch.bool:
+            return False
+        if dim is None or of.dim() == 0:
+            of, dim, eager, other = of.flatten(), 0, eager.flatten(), other.flatten()
+        elif eager.dim() < of.dim():
+            eager, other = eager.unsqueeze(dim), other.unsqueeze(dim)
+        if int(other.min()) < 0 or int(other.max()) >= of.shape[dim]:
+            return False
+        a, b = (self._torch.gather(of, dim, each.long()).double() for each in (eager, other))
+        limit = tolerance(of)
+        return bool(self._torch.isclose(a, b, limit, limit * rms_of(of), equal_nan=True).all())
+
+
+_SORTING = (
+    "argmax", "argmin", "argsort", "kthvalue", "max", "median", "min", "mode", "sort", "topk",
+)  # fmt: skip
+
+
+# -- what an operator does and does not declare ----------------------------------------------------
+
+
+def undeclared(torch: Any, call: Callable[..., Any], given: Sequence[Any]) -> list[Undeclared]:
+    """Of operators that are not torch's own, in a call with these inputs."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves, tree_map_only
+
+    found: list[Undeclared] = []
+    tensor = torch.Tensor
+
+    class Watch(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            kwargs = kwargs or {}
+            if func.namespace in ("aten", "prim", "prims"):
+                return func(*args, **kwargs)
+            name = operator_name(func, torch)
+            before = tree_map_only(tensor, lambda t: t.detach().clone(), (args, kwargs))
+            fake: Any = None
+            with suppress(Exception):
+                fake = _faked(torch, func, args, kwargs)
+            result = func(*args, **kwargs)
+            known = func._schema.arguments
+            pairs = [(known[n].name, args[n], before[0][n]) for n in range(len(args))]
+            pairs += [(key, value, before[1][key]) for key, value in kwargs.items()]
+            mutable = {each.name for each in known if each.alias_info is not None}
+            outputs = [each for each in tree_leaves(result) if isinstance(each, tensor)]
+            for argument, now, then in pairs:
+                if argument in mutable or not isinstance(now, tensor):
+                    continue
+                if not torch.equal(torch.nan_to_num(now), torch.nan_to_num(then)):
+                    text = f"it writes into its argument {argument} and doesn't declare that"
+                    found.append((name, "mutates", text))
+                storage = now.untyped_storage().data_ptr()
+                if any(each.untyped_storage().data_ptr() == storage for each in outputs):
+                    text = f"its result shares memory with its argument {argument}"
+                    found.append((name, "alias", text))
+            said = [each for each in tree_leaves(fake) if isinstance(each, tensor)]
+            for real, expected in zip(outputs, said, strict=False):
+                for what in ("shape", "dtype", "stride()"):
+                    a, b = (_looked(each, what) for each in (real, expected))
+                    if a != b:
+                        words = what.removesuffix("()")
+                        found.append(
+                            (name, "fake", f"its fake gives {words} {b}, the operator {a}")
+                        )
+                        break
+            return result
+
+    with suppress(Exception), torch.no_grad(), Watch():
+        call(*cloned(given, torch))
+    return found
+
+
+def _looked(tensor: Any, what: str) -> Any:
+    if what == "stride()":
+        pairs = zip(tensor.shape, tensor.stride(), strict=True)
+        return tuple(step for size, step in pairs if size > 1)
+    found = getattr(tensor, what)
+    return tuple(found) if what == "shape" else str(found).removeprefix("torch.")
+
+
+def _faked(torch: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    from torch.utils._pytree import tree_map_only
+
+    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    args, kwargs = tree_map_only(torch.Tensor, mode.from_tensor, (args, kwargs))
+    with mode:
+        return func(*args, **kwargs)
+
+
+# -- one run against another -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One operator that ran: its name, its results in short, and the line that it is from."""
+
+    name: str
+    key: tuple[Any, ...]
+    sizes: tuple[float, ...]
+    file: str | None
+    line: int | None
+    backward: bool
+
+
+class Listed:
+    """Lists the operators that run while this is entered: ``ran``. The line is the user's."""
+
+    def __init__(self, torch: Any, frames: Frames, ran: list[Ran], *, backward: bool) -> None:
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        class Watch(TorchDispatchMode):  # type: ignore[misc]
+            def __torch_dispatch__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                result = func(*args, **(kwargs or {}))
+                name = operator_name(func, torch)
+                if name not in _NOTHING:
+                    key, sizes = _in_short(torch, result)
+                    if "empty" in name:  # what lies in memory by chance
+                        sizes = ()
+                    ran.append(Ran(name, (name, *key), sizes, *line_of(frames), backward))
+                return result
+
+        self._mode = Watch()
+
+    def __enter__(self) -> Listed:
+        self._mode.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._mode.__exit__(*error)
+
+    def keep(self, found: Mapping[str, Any]) -> None:
+        """Nothing of the results is kept."""
+
+
+#: What runs on one side or the other and computes nothing.
+_NOTHING = ("aten.detach", "aten.alias", "aten.lift_fresh", "aten.view_as")
+
+
+def _in_short(torch: Any, result: Any) -> tuple[tuple[Any, ...], tuple[float, ...]]:
+    tensors = result if isinstance(result, (list, tuple)) else (result,)
+    tensors = [each for each in tensors if isinstance(each, torch.Tensor)]
+    key = tuple((tuple(each.shape), str(each.dtype)) for each in tensors)
+    plain = [each.double() for each in tensors if not each.is_complex() and not each.is_sparse]
+    wide = [torch.nan_to_num(each.detach()) for each in plain if each.numel()]
+    return key, tuple(float(f(each)) for each in wide for f in (torch.sum, _rms))
+
+
+def _rms(tensor: Any) -> Any:
+    return tensor.square().mean().sqrt()
+
+
+def line_of(frames: Frames) -> tuple[str | None, int | None]:
+    """The line that an operator which runs now is from: of the graph's node, or of the stack."""
+    for frame in outward(sys._getframe(1)):
+        node = frame.f_locals.get("n") if frame.f_code.co_name == "run_node" else None
+        if node is not None:
+            return users_line(node.meta.get("stack_trace"), frames) or (None, None)
+        if frames.is_user(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+    return None, None
+
+
+def users_line(stack: str | None, frames: Frames) -> tuple[str, int] | None:
+    """The innermost line of the user's in the text of a stack."""
+    places = _STACK_LINE.findall(stack or "")
+    return next(((f, int(n)) for f, n in reversed(places) if frames.is_user(f)), None)
+
+
+def first_unlike(eager: Sequence[Ran], other: Sequence[Ran]) -> Ran | None:
+    """The first operator of ``other`` that eager hasn't got, or that gives something else there.
+
+    Else the first of eager's that is missing: those between graphs are not seen.
+    """
+    ours, theirs = [each.key for each in eager], [each.key for each in other]
+    missing: Ran | None = None
+    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
+    for tag, i, i_end, j, j_end in matcher.get_opcodes():
+        if tag == "equal":
+            pairs = zip(eager[i:i_end], other[j:j_end], strict=True)
+            unlike = next((theirs for ours, theirs in pairs if not _alike(ours, theirs)), None)
+            if unlike is not None:
+                return unlike
+        elif tag != "delete":
+            return other[j]
+        else:
+            missing = missing or eager[i]
+    return missing
+
+
+def _alike(one: Ran, other: Ran) -> bool:
+    scale = max(map(abs, one.sizes), default=0.0)
+    pairs = zip(one.sizes, other.sizes, strict=False)
+    return all(abs(a - b) <= _TOLERANCE * scale for a, b in pairs)

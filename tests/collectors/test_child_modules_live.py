@@ -1,0 +1,70 @@
+"""Hooks that come after the first compiled call, as the collector sees them."""
+
+import pytest
+from child_runs import run_child, write_script
+
+pytestmark = pytest.mark.live
+
+HOOKS = """
+    import functools
+    import sys
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+            self.spare = nn.Linear(4, 4)
+
+        def forward(self, x):
+            x = self.b(self.a(x))
+            torch._dynamo.graph_break()
+            return self.c(x) if x.shape[0] else self.spare(x)
+
+    def hook(*given):
+        seen.append(given[0])
+
+    seen = []
+    net = Net()
+    compiled = torch.compile(net, backend="eager")
+    x = torch.ones(2, 4)
+    with torch.no_grad():
+        compiled(x)
+        net.a.register_forward_hook(functools.partial(hook))
+        net.b.register_forward_pre_hook(hook)
+        net.spare.register_forward_hook(hook)
+        nn.Linear(4, 4).register_forward_hook(hook)
+        net.c.register_forward_hook(hook).remove()
+        del seen[:]
+        compiled(x)
+        print([name for name, each in net.named_children() if each in seen])
+        for _ in range(400):
+            compiled(x)
+    print(sys.getprofile())
+"""
+
+
+def test_hooks_that_compiled_code_ignores_are_written_with_what_was_seen(tmp_path):
+    run = run_child(write_script(tmp_path, HOOKS), steps=4, run_to_end=True)
+    assert run.out.split("\n")[:2] == ["[]", "None"], run.err
+    found = {event["path"]: event for event in run.of("late_hook")}
+    assert set(found) == {"a", "b", "spare"}
+    assert {event["function"] for event in found.values()} == {"<module>"}
+    a, b, spare = (found[name] for name in ("a", "b", "spare"))
+    assert (a["method"], b["method"]) == ("register_forward_hook", "register_forward_pre_hook")
+    assert (a["hook"], b["hook"], b["module"]) == ("partial", "hook", "Linear")
+    assert b["line"] == a["line"] + 1
+    for event in (a, b):
+        assert event["compiled_calls"]
+        assert event["eager_calls"] == event["eager_runs"] > 0
+        assert (event["compiled_runs"], event["recompiled"]) == (0, False)
+    assert (spare["eager_runs"], spare["compiled_runs"]) == (0, 0)
+
+
+def test_a_setting_that_guards_them_leaves_nothing_to_look_at(tmp_path):
+    guarded = "import torch._dynamo\n    torch._dynamo.config.skip_nnmodule_hook_guards = False"
+    script = HOOKS.replace("import functools", f"import functools\n    import torch\n    {guarded}")
+    run = run_child(write_script(tmp_path, script), steps=4, run_to_end=True)
+    assert run.out.split("\n")[0] == "['a', 'b']", run.err
+    assert run.of("late_hook") == []

@@ -1,0 +1,1 @@
+"""For coding agents: commands as tools of an MCP server (``traceview mcp``), and a skill file."""

@@ -1,0 +1,100 @@
+"""Short answers: what of a diagnosis, a trial or a comparison a program needs to decide what next.
+
+Each names the run folder, with which other tools give the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from traceview.diagnosis.model import Diagnosis
+from traceview.diagnosis.tree import everyone
+from traceview.rules.finding import Finding
+
+Answer = dict[str, Any]
+MOST_FINDINGS = 8
+MOST_REASONS = 8
+MOST_EVIDENCE = 12
+#: Of a verdict: the rest is in diagnosis.json.
+_FIGURES = (
+    *("outcome", "headline", "sentence", "eager_ms", "compiled_ms", "speedup"),
+    *("speedup_interval", "clock", "difference_ms", "unexplained_ms"),
+)
+_OF_A_TRIAL = (
+    *("name", "verdict", "why", "ratio", "interval", "outputs_agree", "measured_ms"),
+    *("predicted_ms", "compile_seconds", "price", "settings", "patch", "notes"),
+)
+
+
+def of_diagnosis(found: Diagnosis, run: Path) -> Answer:
+    """The verdict, what makes the difference, and the causes, most important first."""
+    verdict = {name: getattr(found.verdict, name) for name in _FIGURES}
+    reasons = [
+        {"effect": each.effect, "what": each.what, "ms": each.ms, "share": each.share}
+        | {"basis": each.basis, "finding": each.finding}
+        for each in found.verdict.why[:MOST_REASONS]
+    ]
+    codes = {each.code: each for each in everyone(found.findings)}
+    advice = [
+        {"code": code, "title": codes[code].title} for code in found.verdict.advice if code in codes
+    ]
+    answer = {
+        "run": str(run),
+        "report": str(run / "report.html"),
+        "verdict": verdict | {"why": reasons, "advice": advice},
+        "findings": [
+            {"number": number, **_line(each)}
+            for number, each in enumerate(found.findings[:MOST_FINDINGS], 1)
+        ],
+        "more_findings": max(0, len(found.findings) - MOST_FINDINGS),
+        "rules_not_checked": len(found.not_checked),
+    }
+    return answer | ({"job": found.job.sentence} if found.job is not None else {})
+
+
+def of_finding(finding: Finding) -> Answer:
+    """All of one: explanation, evidence, what follows from it, and what to do."""
+    snippet = finding.snippet
+    return _line(finding) | {
+        "explanation": finding.explanation,
+        "confidence": finding.confidence,
+        "also_at": [_place(each.file, each.line) for each in finding.also_at],
+        "evidence": [
+            {"text": each.text, "table": each.table} for each in finding.evidence[:MOST_EVIDENCE]
+        ],
+        "what_to_do": finding.what_to_do,
+        "change": {"language": snippet.language, "text": snippet.text} if snippet else None,
+        "settings_to_try": list(finding.remedy),
+        "consequences": [_line(each) for each in finding.symptoms],
+    }
+
+
+def of_trials(results: Mapping[str, Any], run: Path) -> Answer:
+    """Verdicts with their intervals, and what to keep; ``results`` is the contract's JSON."""
+    untried: Iterable[Mapping[str, Any]] = results["not_tried"]
+    return {
+        "run": str(run),
+        "recommended": results["recommended"],
+        "trials": [{name: each.get(name) for name in _OF_A_TRIAL} for each in results["trials"]],
+        "not_tried": [{"name": each["name"], "why": each["why"]} for each in untried],
+        "notes": results["notes"],
+    }
+
+
+def _line(finding: Finding) -> Answer:
+    place, cost = finding.location, finding.whole_cost or finding.cost
+    return {
+        "code": finding.code,
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "title": finding.title,
+        "at": _place(place.file, place.line) if place else None,
+        "ms_per_step": cost.ms_per_step,
+        "seconds_once": cost.seconds,
+    }
+
+
+def _place(file: str, line: int | None) -> str:
+    return file if line is None else f"{file}:{line}"

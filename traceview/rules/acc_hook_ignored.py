@@ -1,0 +1,125 @@
+"""
+## What it finds
+A hook that is registered on a module after the first compiled call, and that compiled code does not
+run: what was compiled before is used on, without it.
+
+## Why it costs
+Eager calls the hook, compiled code does not, without a message: what it changes or collects is
+missing, and results are wrong. Dynamo guards the hooks of the module that is compiled itself, and
+of modules that had one when they were compiled. For modules within it that had none, it leaves the
+guard out, since checking an empty dictionary for each module takes time in every call
+(`torch._dynamo.config.skip_nnmodule_hook_guards`).
+
+## Evidence
+In a few calls that nothing times, the collector looks at which modules are called in Python: there
+hooks run. The module of the hook is called in eager steps (or compiled code has a guard on it), and
+in none of the compiled ones; and nothing of that callable was compiled after the hook was
+registered. A hook that makes Dynamo compile again, that runs between graphs, or that is removed
+before a call was looked at, is not reported.
+
+## What to do
+Register hooks before the first compiled call. Where that can't be, set
+`torch._dynamo.config.skip_nnmodule_hook_guards = False` before it: a hook that comes later then
+makes Dynamo compile again, and each call checks a few guards more. Or call
+`torch.compiler.reset()` after registering it, which compiles everything again.
+
+## References
+- https://docs.pytorch.org/docs/stable/torch.compiler_nn_module.html
+- https://docs.pytorch.org/docs/stable/generated/torch.compiler.reset.html
+- torch/_dynamo/config.py, `skip_nnmodule_hook_guards`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._accuracy import RESULT
+from traceview.rules.kit import (
+    Evidence,
+    Finding,
+    Location,
+    Row,
+    Snippet,
+    Tables,
+    compile_call,
+    first_rank,
+    rows,
+    short,
+)
+from traceview.tables import grouped
+
+CODE = "TV705"
+NEEDS = frozenset({"late_hooks"})
+SEVERITIES = ("error",)
+EXPLAINS = frozenset({"less_work"})
+
+_SETTING = "torch._dynamo.config.skip_nnmodule_hook_guards=False"
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding for each line that registers hooks."""
+    ignored = [row for row in first_rank(rows(tables, "late_hooks")) if _is_ignored(tables, row)]
+    regions = {row["region_id"]: row for row in first_rank(rows(tables, "regions"))}
+    for (file, line), found in grouped(ignored, "file", "line").items():
+        row, region = found[0], regions.get(found[0]["region_id"])
+        place = Location(file, line, row["function"]) if file and line is not None else None
+        kind = row["method"].removeprefix("register_").removesuffix("_hook").replace("_", "-")
+        modules = list(dict.fromkeys(each["path"] or each["module"] for each in found))
+        on = modules[0] if len(modules) == 1 else f"{len(modules)} modules"
+        made = compile_call(region)
+        name = region["name"] if region else "a compiled callable"
+        at = f" ({short(place)})" if place else ""
+        yield Finding(
+            code=CODE,
+            rule="acc-hook-ignored",
+            severity="error",
+            title=f"Compiled code does not run the {kind} hook on {on}{at}",
+            explanation=(
+                f"{name} was compiled before the hook was registered, on a module within it that "
+                "had none. Dynamo does not guard that, so the compiled code of before is used on, "
+                "without the hook. In eager the hook runs."
+            ),
+            cost=RESULT,
+            confidence="measured" if row["eager_runs"] else "derived",
+            location=place,
+            also_at=(made,) if made else (),
+            evidence=(
+                Evidence(_proof(row), "late_hooks"),
+                Evidence(f"{name} was not compiled after that", "compile_regions"),
+            ),
+            what_to_do=(
+                f"Register the hook before the first call of {name}; or set "
+                "torch._dynamo.config.skip_nnmodule_hook_guards = False before that call; or call "
+                "torch.compiler.reset() after registering it."
+            ),
+            snippet=Snippet("python", "torch._dynamo.config.skip_nnmodule_hook_guards = False"),
+            remedy=(_SETTING,),
+        )
+
+
+def _is_ignored(tables: Tables, row: Row) -> bool:
+    """Whether the module is called in eager only, and compiled code is older than its hook."""
+    if row["recompiled"] or row["compiled_runs"] or not row["compiled_calls"]:
+        return False
+    compiled = rows(tables, "compile_regions")
+    mine = [each for each in compiled if each["region_id"] in (row["region_id"], None)]
+    if any((each["started_us"] or 0.0) > row["registered_us"] for each in mine):
+        return False
+    if row["eager_calls"]:
+        return bool(row["eager_runs"])
+    if not row["path"]:
+        return False
+    inside = "".join(f"._modules['{part}']" for part in row["path"].split("."))
+    keys = {each["compile_key"] for each in mine}
+    names = (g["source_name"] for g in rows(tables, "guards") if g["compile_key"] in keys)
+    return any(name is not None and inside in name for name in names)
+
+
+def _proof(row: Row) -> str:
+    where = row["path"] or row["module"]
+    seen = (
+        f"called in {row['eager_runs']} of {row['eager_calls']} eager calls"
+        if row["eager_calls"]
+        else "guarded by the compiled code"
+    )
+    return f"{where} is {seen}, and in 0 of {row['compiled_calls']} compiled ones"
