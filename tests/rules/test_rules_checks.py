@@ -165,7 +165,14 @@ def test_breaks_in_torchs_own_code_are_not_the_users(make):
 
 
 def test_a_skipped_frame_is_named_once(make):
-    tables = make(graph_breaks=[{**BREAK, "frame_skipped": True}], compiles=[])
+    skipped = {**BREAK, "frame_skipped": True}
+    tables = make(graph_breaks=[skipped], compiles=[])
+    (finding,) = found("gb-item", tables)
+    assert "cannot resume" in finding.title
+    assert "leaves the whole function around it in eager" in finding.explanation
+    assert found("gb-frame-skipped", tables) == ()
+    other = {**skipped, "gb_id": "GB0170", "gb_type": "Data-dependent branching", "reason": "x"}
+    tables = make(graph_breaks=[other], compiles=[])
     assert found("gb-item", tables) == ()
     assert [f.rule for f in found("gb-frame-skipped", tables)] == ["gb-frame-skipped"]
 
@@ -181,7 +188,8 @@ def test_a_skipped_frame_is_named_once(make):
 def test_a_skipped_frame_is_named_in_the_users_words(make, co_name, named):
     compile_ = {"compile_key": BREAK["compile_key"], "compile_id": "0/0", "outcome": "skipped",
                 "co_filename": "/u/train.py", "co_firstlineno": 2, "co_name": co_name}  # fmt: skip
-    tables = make(graph_breaks=[{**BREAK, "frame_skipped": True}], compiles=[compile_])
+    skipped = {**BREAK, "gb_id": "GB0170", "gb_type": "Data-dependent branching"}
+    tables = make(graph_breaks=[{**skipped, "frame_skipped": True}], compiles=[compile_])
     (finding,) = found("gb-frame-skipped", tables)
     assert finding.title.startswith(named)
     assert "torch_dynamo" not in finding.explanation + finding.evidence[-1].text

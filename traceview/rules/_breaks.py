@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -19,11 +19,14 @@ from traceview.rules.kit import (
     Severity,
     Snippet,
     Tables,
+    compile_seconds,
     first,
     from_row,
     milliseconds,
     outcome,
+    plural,
     rows,
+    seconds,
     short,
     shorten,
     times,
@@ -31,6 +34,7 @@ from traceview.rules.kit import (
 from traceview.rules.kit import severity as severity_by_cost
 from traceview.tables import grouped
 from traceview.torchtext.frames import package
+from traceview.words import names
 
 _ENDS = (
     "Dynamo cannot trace this, and fullgraph=True turns the graph break into an error. The script "
@@ -41,6 +45,11 @@ _CAUGHT = (
     "catches the error and goes on in eager. Nothing is kept of a failed compile, so every call "
     "tries again."
 )
+_GIVEN_UP = (
+    "Dynamo cannot resume inside a loop, try or with block, so it leaves the whole function around "
+    "it in eager and compiles at most the functions that it calls."
+)
+_TRACED = "spent on tracing a function that then stays in eager; what it loses is not known"
 _NOT_KNOWN = "of failed compiles; what compiled code would save is not known"
 _ABOUT = {
     "not_measured": "host time between compiled regions: not measured",
@@ -49,6 +58,9 @@ _ABOUT = {
     "tried": _NOT_KNOWN,
     "tried_each_step": f"of each step, {_NOT_KNOWN}",
 }
+
+#: Kinds of breaks whose own rule has a remedy that removes the break, wherever it is.
+REMOVABLE = frozenset({"custom_op", "item", "dynamic_shape", "io"})
 
 #: Where torch names the callee, by the type of the break: in its context or its explanation.
 _CALLEES = (
@@ -160,10 +172,35 @@ def resumable(tables: Tables, *kinds: str) -> Iterator[Site]:
     return (site for site in sites(tables, *kinds) if not site.skipped)
 
 
-def title(site: Site, what: str) -> str:
-    """``Graph break at train.py:14: `.item()` ``."""
+def given_up(tables: Tables, site: Site) -> list[Row]:
+    """The compiles that ``site`` is seen in; where it cannot resume, some ended as skipped."""
+    compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
+    keys = dict.fromkeys(key for row in site.rows for key in row["compile_keys"])
+    return [compiles[key] for key in keys if key in compiles]
+
+
+def skipped_compile(tables: Tables, site: Site) -> Iterator[Evidence]:
+    """The first compile that ended so."""
+    for row in given_up(tables, site) if site.skipped else ():
+        if row["outcome"] == "skipped":
+            text = (
+                f"compile {row['compile_id']} of {names.function(row['co_name'])} ended as skipped"
+            )
+            if row["duration_us"]:
+                text += f" after {seconds(row['duration_us'] / 1e6)}"
+            yield from_row(text, "compiles", row)
+            return
+
+
+def title(site: Site, what: str, others: Sequence[Site] = ()) -> str:
+    """``Graph break at train.py:14: `.item()` ``; ``others``: more lines of the same."""
+    at = short(site.place)
+    if site.skipped:
+        at += ", which cannot resume" + ("," if others else "")
+    if others:
+        at += f" and at {plural(len(others), 'other line')}"
     error = " is an error with fullgraph=True" if site.strict else ""
-    return f"Graph break at {short(site.place)}{error}: {what}"
+    return f"Graph break at {at}{error}: {what}"
 
 
 def cost(tables: Tables, site: Site) -> tuple[Cost, Confidence]:
@@ -192,6 +229,14 @@ def cost(tables: Tables, site: Site) -> tuple[Cost, Confidence]:
         about = _ABOUT[basis]
     sure: Confidence = "measured" if row["measured"] else "derived"
     return Cost(ms, row["seconds"], about), "heuristic" if basis == "not_measured" else sure
+
+
+def seen(tables: Tables, site: Site) -> tuple[Cost, Confidence]:
+    """``cost``; where Dynamo gave a function up and no step shows it, what tracing that took."""
+    found, confidence = cost(tables, site)
+    if site.skipped and not found.ms_per_step:
+        return Cost(seconds=compile_seconds(given_up(tables, site)), about=_TRACED), "heuristic"
+    return found, confidence
 
 
 def severity(tables: Tables, cost: Cost) -> Severity:
@@ -235,27 +280,47 @@ def finding(
     explanation: str,
     what_to_do: str,
     snippet: Snippet | None,
+    then: str = "",
     remedy: tuple[str, ...] = (),
+    others: Sequence[Site] = (),
 ) -> Finding:
     """What a rule says of the break at ``site``, with all that is known of that place.
 
-    ``what_to_do`` and ``snippet`` are for a line of the user's own that breaks.
+    ``what_to_do`` and ``snippet`` are for a line of the user's own that breaks. ``then``: what
+    Dynamo does, where it can resume. ``others``: more lines that one remedy serves.
     """
     what_to_do, snippet = at_call(site, what_to_do, snippet)
-    seen, confidence = cost(tables, site)
+    whole, confidence = seen(tables, site)
+    for other in others:
+        more, _ = seen(tables, other)
+        ms, spent = (
+            sum(known) if (known := [part for part in parts if part is not None]) else None
+            for parts in (
+                (whole.ms_per_step, more.ms_per_step),
+                (whole.seconds, more.seconds),
+            )
+        )
+        whole = Cost(ms, spent, whole.about)
     ended = site.strict and bool(rows(tables, "break_costs", basis="ended"))
+    level = severity_by_cost(tables, whole.ms_per_step)
+    if not site.skipped:
+        level = "error" if ended else severity(tables, whole)
+        explanation = f"{explanation} {then}".rstrip()
+    else:
+        explanation = f"{explanation} {_GIVEN_UP}"
     return Finding(
         code=code,
         rule=rule,
-        severity="error" if ended else severity(tables, seen),
+        severity=level,
         title=title,
         explanation=(_ENDS if ended else _CAUGHT) if site.strict else explanation,
-        cost=seen,
+        cost=whole,
         confidence=confidence,
         location=site.place,
         inside=site.inside,
-        about=site.about,
-        evidence=site.evidence(),
+        also_at=tuple(other.place for other in others if other.place),
+        about=frozenset().union(*(each.about for each in (site, *others))),
+        evidence=(*site.evidence(), *skipped_compile(tables, site)),
         what_to_do=what_to_do,
         snippet=snippet,
         remedy=remedy,

@@ -64,6 +64,7 @@ EXPLAINS = frozenset({"overheads_added"})
 FOLLOWS = frozenset(
     {
         "gb-*",
+        "cap-customop-no-fake",
         "gb-fragmented",
         "rc-limit-hit",
         "gd-guard-overhead",

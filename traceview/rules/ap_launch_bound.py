@@ -71,6 +71,7 @@ SEVERITIES = ("warning", "info")
 FOLLOWS = frozenset(
     {
         "gb-*",
+        "cap-customop-no-fake",
         "gb-fragmented",
         "cg-skip-cpu",
         "cg-skip-mutation",

@@ -10,7 +10,7 @@ TORCH_LIBRARY ends the graph and runs in eager, and a second graph starts after 
 
 ## Evidence
 torch's error "There was no fake impl registered", if it ended the script or made a compile fail; or
-a graph break of torch's type GB0090 that names the operator.
+graph breaks of torch's type GB0090 that name the operator: one finding for all lines that call it.
 
 An error if it ended the script. A warning if the script caught it, or if the break costs more than
 5 % of the compiled step or 0.05 ms; else information.
@@ -36,10 +36,12 @@ from collections.abc import Iterator
 from traceview.derive.facts.breaks import unknown_operator
 from traceview.rules import _breaks, _failures
 from traceview.rules.kit import Cost, Finding, Snippet, Tables, short
+from traceview.tables import grouped
 
 CODE = "TV116"
 NEEDS = frozenset({"compiles"})
 SEVERITIES = ("error", "warning", "info")
+EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 _NO_FAKE = re.compile(r"no fake impl registered for <CustomOpDef\((\w+)::(\w+)\)>")
 _NOT_SUPPORTED = re.compile(r"unsupported operator: (?!aten\.|prims?\.)(\w+)\.(\w+)")
@@ -54,7 +56,7 @@ _WHAT_TO_DO = (
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """One finding per operator that raised, and one per line where one ended a graph."""
+    """One finding per operator that raised, and per operator that ended graphs."""
     for pattern in (_NO_FAKE, _NOT_SUPPORTED):
         for failure in _failures.failures(tables, pattern):
             namespace, name = failure.found[1], failure.found[2]
@@ -75,18 +77,20 @@ def check(tables: Tables) -> Iterator[Finding]:
                 what_to_do=_WHAT_TO_DO.format(name=name),
                 snippet=Snippet("python", _FAKE.format(namespace=namespace, name=name)),
             )
-    for site in _breaks.resumable(tables, "custom_op"):
-        namespace, name = unknown_operator(site.rows[0]) or ("mylib", "my_op")
+    sites = _breaks.sites(tables, "custom_op")
+    of_operator = grouped(sites, by=lambda site: (site.strict, unknown_operator(site.rows[0])))
+    for (_, operator), calls in of_operator.items():
+        namespace, name = operator or ("mylib", "my_op")
+        site, *others = sorted(calls, key=lambda call: not call.skipped)
         yield _breaks.finding(
             tables,
             site,
             code=CODE,
             rule="cap-customop-no-fake",
-            title=_breaks.title(site, f"{namespace}::{name} has no fake implementation"),
-            explanation=(
-                "Dynamo cannot know what the operator returns without running it. So it ends the "
-                "graph before it and compiles the code after it separately."
-            ),
+            title=_breaks.title(site, f"{namespace}::{name} has no fake implementation", others),
+            explanation="Dynamo cannot know what the operator returns without running it.",
+            then="So it ends the graph before it and compiles the code after it separately.",
+            others=others,
             what_to_do=_WHAT_TO_DO.format(name=name),
             snippet=Snippet("python", _FAKE.format(namespace=namespace, name=name)),
         )

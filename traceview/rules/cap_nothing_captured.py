@@ -58,7 +58,10 @@ NEEDS = frozenset({"regions", "compiles", "compile_regions"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"compile", "idle_compile", "overheads_added"})
 #: A break that gave a frame up names the user's line; then this is what follows from it.
-FOLLOWS = frozenset({"gb-frame-skipped", "cap-fails-in-eager"})
+FOLLOWS = frozenset(
+    {"gb-frame-skipped", "gb-item", "gb-dynamic-output-shape", "gb-side-effect-io"}
+    | {"cap-customop-no-fake", "cap-fails-in-eager"}
+)
 
 _WRAPPERS = frozenset({"DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"})
 

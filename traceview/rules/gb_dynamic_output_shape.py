@@ -67,7 +67,7 @@ _FIXED = (
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per line whose output size depends on values."""
-    for site in _breaks.resumable(tables, "dynamic_shape"):
+    for site in _breaks.sites(tables, "dynamic_shape"):
         source, row = site.source or "", site.rows[0]
         named = _CALL.search(source)
         said = row["context"] or row["explanation"] or row["reason"] or ""
@@ -84,8 +84,11 @@ def check(tables: Tables) -> Iterator[Finding]:
             title=_breaks.title(site, what),
             explanation=(
                 f"{what[:1].upper()}{what[1:]} returns a tensor whose size depends on its input's "
-                "values, so the size is known only after the graph has run. Dynamo ends the graph, "
-                "the operator runs in eager, and the code after it is compiled separately."
+                "values, so the size is known only after the graph has run."
+            ),
+            then=(
+                "Dynamo ends the graph, the operator runs in eager, and the code after it is "
+                "compiled separately."
             ),
             what_to_do=(
                 f"{_INSTEAD.get(name, _FIXED)} Or let Dynamo capture such operators; code that "

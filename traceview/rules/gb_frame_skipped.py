@@ -13,6 +13,10 @@ A graph break that the log marks as skipping the frame, and the outcome `skipped
 The cost is the host time between the pieces that still compile, in the profiler window; on a GPU
 what the device idles meanwhile, and the function's operators that no compiled graph holds.
 
+A break that a remedy of its own removes, in a loop as well, is reported by the rule with that
+remedy: `.item()`, print and the like, an operator without a fake implementation, and one of a size
+that depends on values.
+
 ## What to do
 Move the line that breaks out of the loop or the block: decide before it, after it, or in the
 caller. If only the loop's body is worth compiling, make it a function and compile that.
@@ -29,14 +33,9 @@ from collections.abc import Iterator
 
 from traceview.rules import _breaks
 from traceview.rules.kit import (
-    Cost,
     Finding,
     Owners,
     Tables,
-    compile_seconds,
-    from_row,
-    rows,
-    seconds,
     severity,
     short,
     shorten,
@@ -48,12 +47,12 @@ NEEDS = frozenset({"break_sites", "compiles"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
-_TRACED = "spent on tracing a function that then stays in eager; what it loses is not known"
 _SKIPS = "torch.compile will skip tracing the frame"
 _OUTERMOST = (
     "Compile the outermost function, the one that calls torch.func.grad, vmap or the like, instead "
     "of the one that they call."
 )
+_BOTH = "Compute both sides and choose with torch.where, where the line only chooses a value."
 _MOVE = (
     "Move this line out of the loop or block: decide before it, after it, or in the caller. If "
     "only the loop's body is worth compiling, make it a function and compile that one."
@@ -63,12 +62,11 @@ _MOVE = (
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per line whose break made Dynamo give the frame up."""
     owners = tables.once(Owners)
-    compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
     for site in _breaks.sites(tables):
-        if not site.skipped:
+        gave_up = (row for row in site.rows if row["frame_skipped"])
+        if all(not _breaks.REMOVABLE.isdisjoint(row["kinds"]) for row in gave_up):
             continue
-        keys = dict.fromkeys(key for row in site.rows for key in row["compile_keys"])
-        frames = [compiles[key] for key in keys if key in compiles]
+        frames = _breaks.given_up(tables, site)
         own = (row["co_name"] for row in frames if row["co_name"] and not owners.code(row).inside)
         name = next(own, None)  # not torch's wrapper around it
         function = names.function(name) if name else "the function"
@@ -88,21 +86,13 @@ def check(tables: Tables) -> Iterator[Finding]:
             headline = f"Dynamo gives it up ({shorten(why, 80)})"
             cause = f"Dynamo cannot start with it ({shorten(why)}), so it"
         remedy = _breaks.DRAW if site.draws else _MOVE
+        if any("data_dependent" in row["kinds"] for row in site.rows):
+            remedy = f"{_BOTH} {_MOVE}"
         remedy = _OUTERMOST if "functorch" in why else remedy
         what_to_do, _ = _breaks.at_call(site, remedy, None)
 
         # The eager code between what still compiles, if profiled; else the failed compile.
-        cost, confidence = _breaks.cost(tables, site)
-        if not cost.ms_per_step:
-            cost, confidence = Cost(seconds=compile_seconds(frames), about=_TRACED), "heuristic"
-
-        evidence = [*site.evidence()]
-        for row in [row for row in frames if row["outcome"] == "skipped"][:1]:
-            compiled = names.function(row["co_name"])
-            text = f"compile {row['compile_id']} of {compiled} ended as skipped"
-            if row["duration_us"]:
-                text += f" after {seconds(row['duration_us'] / 1e6)}"
-            evidence.append(from_row(text, "compiles", row))
+        cost, confidence = _breaks.seen(tables, site)
         yield Finding(
             code=CODE,
             rule="gb-frame-skipped",
@@ -117,6 +107,6 @@ def check(tables: Tables) -> Iterator[Finding]:
             location=site.place,
             inside=site.inside,
             about=site.about,
-            evidence=tuple(evidence),
+            evidence=(*site.evidence(), *_breaks.skipped_compile(tables, site)),
             what_to_do=what_to_do,
         )

@@ -58,7 +58,7 @@ _SWITCH = "torch._dynamo.config.capture_scalar_outputs = True"
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per line that turns a tensor into a number."""
-    for site in _breaks.resumable(tables, "item"):
+    for site in _breaks.sites(tables, "item"):
         match = _READ.search(site.broken or "")
         what = "reading a tensor's value"
         if match:
@@ -80,8 +80,11 @@ def check(tables: Tables) -> Iterator[Finding]:
             title=_breaks.title(site, what),
             explanation=(
                 f"{what[:1].upper()}{what[1:]} needs the tensor's value, which exists only after "
-                "the graph has run. So Dynamo ends the graph, Python reads the number, and the "
-                "code after it is compiled separately."
+                "the graph has run."
+            ),
+            then=(
+                "So Dynamo ends the graph, Python reads the number, and the code after it is "
+                "compiled separately."
             ),
             what_to_do=(
                 "Keep it a tensor here and read the number outside the compiled function, every "

@@ -54,7 +54,7 @@ _CALL = re.compile(r"\b(print|open|input|breakpoint|warnings\.warn|\w*log\w*\.\w
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding per line that prints, logs or opens."""
-    for site in _breaks.resumable(tables, "io"):
+    for site in _breaks.sites(tables, "io"):
         match = _CALL.search(site.broken or "")
         what = f"`{match[1]}()`" if match else "input or output"
 
@@ -72,9 +72,9 @@ def check(tables: Tables) -> Iterator[Finding]:
             title=_breaks.title(site, what),
             explanation=(
                 f"{what[:1].upper()}{what[1:]} has an effect outside the graph and must happen in "
-                "order. So Dynamo ends the graph before it and compiles the code after it "
-                "separately."
+                "order."
             ),
+            then="So Dynamo ends the graph before it and compiles the code after it separately.",
             what_to_do=(
                 "Move it out of the compiled function, or skip it in compiled code: with "
                 "is_compiling() it runs in eager only."
