@@ -111,8 +111,35 @@ def test_breaks_share_what_no_line_shows_by_the_graphs_behind_them(make):
     assert shared == {"gb-item": [0.4], "gb-side-effect-io": [0.0], "gb-frame-skipped": []}
 
 
+def test_calls_of_one_operator_are_one_finding_that_costs_all_of_them(make):
+    context = {"context": "unsupported operator: codec.snap.default"}
+    breaks = [
+        broken(9, "GB0090", 1, **context),
+        broken(7, "GB0090", 0, frame_skipped=True, **context),
+        broken(12, "GB0090", 2, context="unsupported operator: codec.other.default"),
+    ]
+    compiles = [
+        code(0, outcome="skipped"),
+        code(1, 7, "torch_dynamo_resume_in_forward_at_7"),
+        code(2, 9, "torch_dynamo_resume_in_forward_at_9"),
+    ]
+    tables = make(
+        step_counts=[{"stance": "compiled", "gap_ms": 0.4, "gaps": 1.0, "compiled_regions": 2.0}],
+        graph_breaks=breaks,
+        compiles=compiles,
+        call_path=entered(0, 1, 2),
+    )
+    snap, other = found("cap-customop-no-fake", tables)
+    assert (snap.location.line, [place.line for place in snap.also_at]) == (7, [9])
+    assert "which cannot resume, and at 1 other line: codec::snap" in snap.title
+    assert "leaves the whole function" in snap.explanation
+    assert snap.cost.ms_per_step == pytest.approx(0.4)
+    assert (other.location.line, other.also_at, other.cost.ms_per_step) == (12, (), 0.0)
+    assert found("gb-frame-skipped", tables) == ()
+
+
 def test_functions_compiled_alone_are_the_business_of_the_frame_that_was_given_up(make):
-    breaks = [broken(7, "GB0036", 0, frame_skipped=True), broken(21, "GB0124", 1)]
+    breaks = [broken(7, "GB0170", 0, frame_skipped=True), broken(21, "GB0124", 1)]
     compiles = [code(0, outcome="skipped"), code(1, 20, "note"), code(2, 30, "expert")]
     region = {"region_id": 0, "target_file": FILE, "target_line": 5}
     shared = costs(
@@ -131,7 +158,7 @@ def test_what_a_given_up_frame_runs_in_eager_on_a_gpu_is_its_cost_too(make, cloc
     ]
     shared = costs(
         make,
-        graph_breaks=[broken(7, "GB0036", 0, frame_skipped=True)],
+        graph_breaks=[broken(7, "GB0170", 0, frame_skipped=True)],
         compiles=[code(0, outcome="skipped"), code(1, 30, "expert")],
         regions=[{"target_file": FILE, "target_line": 5, "target_last_line": 9}],
         call_path=entered(1),
@@ -148,7 +175,7 @@ def test_where_nothing_runs_compiled_behind_it_its_operators_count_once(make):
     at = {"stance": "compiled", "category": "elementwise", "clock": "device"}
     tables = make(
         step_counts=[{"stance": "compiled", "gap_ms": 0.0, "gaps": 0.0, "compiled_regions": 1.0}],
-        graph_breaks=[broken(7, "GB0036", 0, frame_skipped=True)],
+        graph_breaks=[broken(7, "GB0170", 0, frame_skipped=True)],
         compiles=[code(0, outcome="skipped")],
         regions=[{"target_file": FILE, "target_line": 5, "target_last_line": 9}],
         accounting=[{**at, "kind": "busy", "ms": 9.0}],
