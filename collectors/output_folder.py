@@ -34,14 +34,19 @@ _OURS = (
 _ANOTHER = "Choose another folder with -o DIR."
 
 
+def default_name(target: str, *, module: bool = False) -> str:
+    """``traceview-train`` of a script ``src/train.py``, or of a module ``train``."""
+    stem = target if module else Path(target).stem
+    return "traceview-" + (re.sub(r"[^\w.-]+", "_", stem).strip(".") or "run")
+
+
 def output_folder(options: CollectOptions, console: Console) -> Path:
     """A new or empty folder, made; RunFolderError if there can be none.
 
     A folder that is there already is used if it is empty, cleared of an earlier run of ours with
     ``--force``, and otherwise left alone: the next free name is taken.
     """
-    stem = Path(options.target).stem if options.kind == "script" else options.target
-    default = "traceview-" + (re.sub(r"[^\w.-]+", "_", stem).strip(".") or "run")
+    default = default_name(options.target, module=options.kind == "module")
     wanted = Path(os.path.abspath(options.out or default))  # noqa: PTH100
     try:
         if options.force and os.path.lexists(wanted):

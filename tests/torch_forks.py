@@ -1,5 +1,6 @@
 """Scripts in forks of a process that has imported torch (``torch_server.py``): one a worker."""
 
+import atexit
 import json
 import os
 import select
@@ -54,4 +55,13 @@ def _server():
     drop = ("TORCH", "PYTHONPATH", "TRACEVIEW", "COV_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(drop)}
     variables = {**kept, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([sys.executable, "-c", code], env=variables, **pipes)
+    server = subprocess.Popen([sys.executable, "-c", code], env=variables, **pipes)
+    atexit.register(_end, server)
+    return server
+
+
+def _end(server):
+    server.stdin.close()
+    server.stdout.close()
+    server.kill()
+    server.wait()

@@ -22,6 +22,7 @@ from .pieces import (
     DECOMPOSITIONS,
     LOWERINGS,
     PARTS,
+    TORCHS,
     Backend,
     Piece,
     Pieces,
@@ -297,7 +298,7 @@ class Bisection:
                 if self._try(first, last) is not False:
                     continue
 
-            # the first so many are left in: from which on is it wrong?
+            # The first ``count`` stay: how many does it take to be wrong?
             def wrong(count: int, part: str = part, keys: list[str] = keys) -> bool:
                 with switches.on(off={(part, key) for key in keys[count:]}):
                     return bool(self._try(first, last))
@@ -315,7 +316,7 @@ class Bisection:
         """The piece's operators that are not torch's."""
         nodes = self._kept[0].nodes if self._kept is not None else ()
         targets = [node.target for node in nodes if hasattr(node.target, "_schema")]
-        return [each for each in targets if each.namespace not in ("aten", "prims", "prim")]
+        return [each for each in targets if each.namespace not in TORCHS]
 
     def _is_users(self, place: tuple[str, int] | None) -> bool:
         return place is not None and self._frames.is_user(place[0])
@@ -441,7 +442,10 @@ class Bisection:
             found.script_why = "the backend is your own: a script with torch alone hasn't got it"
             return
         title = f"{found.operator} compiled with backend={case.rung!r} is wrong"
-        left = lambda: case.until - time.monotonic()  # noqa: E731
+
+        def left() -> float:
+            return case.until - time.monotonic()
+
         plain = re.sub(r"\W+", "_", (found.operator or "graph").partition(".")[2]).strip("_")
         written = alone.script(case.folder, f"{case.name}_{plain}", f"{title}.", left)
         name, found.reproduced, found.script_why = written

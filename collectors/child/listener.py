@@ -154,7 +154,9 @@ class Calls:
     def _look_at_hooks(self, gate: Gate) -> bool:
         """Until this call ends, see whose hooks run in it, if nothing is timed."""
         parts = self._parts
-        if self._control.threaded or parts.window.open or parts.timer.is_open:
+        if not parts.hooks.late or self._control.threaded:
+            return False
+        if parts.window.open or parts.timer.is_open:
             return False
         return parts.hooks.begin(gate, parts.stances.name)
 

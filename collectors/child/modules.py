@@ -61,7 +61,10 @@ class _Looks:
 
 
 class LateHooks:
-    """Writes a ``late_hook`` event for each hook and region: did it run, eager and compiled?"""
+    """Writes a ``late_hook`` event for each hook and region: did it run, eager and compiled?
+
+    ``late``: the hooks that were registered so far.
+    """
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class LateHooks:
     ) -> None:
         self._control, self._recorder = control, recorder
         self._frames, self._sources, self._step = frames, sources, step
-        self._late: list[_Late] = []
+        self.late: list[_Late] = []
         self._looked: dict[tuple[int, str], int] = {}
         self._ran: set[int] = set()
         self._looking: tuple[Gate, str, int] | None = None
@@ -94,7 +97,7 @@ class LateHooks:
         @functools.wraps(plain)
         def register(self_: Any, *args: Any, **kwargs: Any) -> Any:
             handle = plain(self_, *args, **kwargs)
-            if not is_compiling() and not self._control.off and len(self._late) < MOST_HOOKS:
+            if not is_compiling() and not self._control.off and len(self.late) < MOST_HOOKS:
                 try:
                     hook = args[0] if args else kwargs.get("hook")
                     self._registered(self_, hook, handle, plain.__name__, sys._getframe(1))
@@ -123,16 +126,16 @@ class LateHooks:
             "step": self._step(),
         }
         looks = {region.region_id: _Looks() for region in called}
-        self._late.append(_Late(event, weakref.ref(module), handle, looks))
+        self.late.append(_Late(event, weakref.ref(module), handle, looks))
         self._looked.clear()
 
     def begin(self, gate: Gate, stance: str) -> bool:
         """Look at this call, until `end`; false where there is nothing to see, or it can't be."""
         key = gate.region.region_id, stance
-        if not self._late or self._looked.get(key, 0) >= LOOKS or sys.getprofile() is not None:
+        if self._looked.get(key, 0) >= LOOKS or sys.getprofile() is not None:
             return False
         if stance not in ("compiled", "eager") or not any(
-            each.there and key[0] in each.looks for each in self._late
+            each.there and key[0] in each.looks for each in self.late
         ):
             return False
         self._looked[key] = self._looked.get(key, 0) + 1
@@ -148,7 +151,7 @@ class LateHooks:
         (gate, stance, compiles), self._looking = self._looking, None
         if sys.getprofile() == self._profile:
             sys.setprofile(None)
-        for late in self._late:
+        for late in self.late:
             looks, module = late.looks.get(gate.region.region_id), late.module()
             if looks is None or module is None or not late.there:
                 continue
@@ -162,7 +165,7 @@ class LateHooks:
 
     def finish(self) -> None:
         """Write those of which not both stances were seen."""
-        for late in self._late:
+        for late in self.late:
             for region_id, looks in late.looks.items():
                 if any(looks.calls.values()):
                     self._write(late, region_id)

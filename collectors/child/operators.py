@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .frames import Frames, outward
-from .pieces import operator_name
+from .pieces import TORCHS, operator_name
 from .replay import rms_of
 from .taken import cloned
 
@@ -21,40 +21,55 @@ _TOLERANCE = 1e-3
 _STACK_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-class Sorted:
-    """Watches operators that give indices of values: ``values`` has, of each output that is one
-    of these indices, what they are indices into, and the dimension (None: of all of it).
-    """
+class _Watch:
+    """Each operator that runs while this is entered, and what it gave, goes to ``_saw``."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self) -> None:
         from torch.utils._python_dispatch import TorchDispatchMode
 
-        seen: list[tuple[Any, Any, int | None]] = []
+        saw = self._saw
 
-        class Watch(TorchDispatchMode):  # type: ignore[misc]
+        class Mode(TorchDispatchMode):  # type: ignore[misc]
             def __torch_dispatch__(
                 self, func: Any, types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
                 result = func(*args, **(kwargs or {}))
-                name = str(func).split(".")[1]
-                if name in _SORTING:
-                    schema = [argument.name for argument in func._schema.arguments]
-                    given = dict(zip(schema, args, strict=False)) | (kwargs or {})
-                    default = None if name in ("argmax", "argmin") else -1
-                    indices = result[1] if isinstance(result, (tuple, list)) else result
-                    if isinstance(indices, torch.Tensor) and not indices.is_floating_point():
-                        seen.append((indices, args[0], given.get("dim", default)))
+                saw(func, args, kwargs or {}, result)
                 return result
 
-        self._torch, self._seen, self._mode = torch, seen, Watch()
-        self.values: dict[str, tuple[Any, int | None]] = {}
+        self._mode = Mode()
 
-    def __enter__(self) -> Sorted:
+    def _saw(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, /) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> _Watch:
         self._mode.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._mode.__exit__(*error)
+
+
+class Sorted(_Watch):
+    """Watches operators that give indices of values: ``values`` has, of each output that is one
+    of these indices, what they are indices into, and the dimension (None: of all of it).
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._seen: list[tuple[Any, Any, int | None]] = []
+        self.values: dict[str, tuple[Any, int | None]] = {}
+        super().__init__()
+
+    def _saw(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, /) -> None:
+        name = str(func).split(".")[1]
+        if name in _SORTING:
+            schema = [argument.name for argument in func._schema.arguments]
+            given = {**dict(zip(schema, args, strict=False)), **kwargs}
+            default = None if name in ("argmax", "argmin") else -1
+            indices = result[1] if isinstance(result, (tuple, list)) else result
+            if isinstance(indices, self._torch.Tensor) and not indices.is_floating_point():
+                self._seen.append((indices, args[0], given.get("dim", default)))
 
     def keep(self, found: Mapping[str, Any]) -> None:
         """Which outputs are such indices."""
@@ -102,7 +117,7 @@ def undeclared(torch: Any, call: Callable[..., Any], given: Sequence[Any]) -> li
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             kwargs = kwargs or {}
-            if func.namespace in ("aten", "prim", "prims"):
+            if func.namespace in TORCHS:
                 return func(*args, **kwargs)
             name = operator_name(func, torch)
             before = tree_map_only(tensor, lambda t: t.detach().clone(), (args, kwargs))
@@ -174,33 +189,21 @@ class Ran:
     backward: bool
 
 
-class Listed:
+class Listed(_Watch):
     """Lists the operators that run while this is entered: ``ran``. The line is the user's."""
 
     def __init__(self, torch: Any, frames: Frames, ran: list[Ran], *, backward: bool) -> None:
-        from torch.utils._python_dispatch import TorchDispatchMode
+        self._torch, self._frames, self._ran, self._backward = torch, frames, ran, backward
+        super().__init__()
 
-        class Watch(TorchDispatchMode):  # type: ignore[misc]
-            def __torch_dispatch__(
-                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-            ) -> Any:
-                result = func(*args, **(kwargs or {}))
-                name = operator_name(func, torch)
-                if name not in _NOTHING:
-                    key, sizes = _in_short(torch, result)
-                    if "empty" in name:  # what lies in memory by chance
-                        sizes = ()
-                    ran.append(Ran(name, (name, *key), sizes, *line_of(frames), backward))
-                return result
-
-        self._mode = Watch()
-
-    def __enter__(self) -> Listed:
-        self._mode.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._mode.__exit__(*error)
+    def _saw(self, func: Any, _args: Any, _kwargs: Mapping[str, Any], result: Any, /) -> None:
+        name = operator_name(func, self._torch)
+        if name not in _NOTHING:
+            key, sizes = _in_short(self._torch, result)
+            if "empty" in name:  # what lies in memory by chance
+                sizes = ()
+            place = line_of(self._frames)
+            self._ran.append(Ran(name, (name, *key), sizes, *place, self._backward))
 
     def keep(self, found: Mapping[str, Any]) -> None:
         """Nothing of the results is kept."""

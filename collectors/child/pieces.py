@@ -15,6 +15,8 @@ from typing import Any
 Compiled = Callable[..., Any]
 Backend = Callable[[Any, Sequence[Any]], Compiled]
 
+#: Namespaces of operators that torch comes with.
+TORCHS = ("aten", "prims", "prim")
 LOWERINGS, DECOMPOSITIONS = "lowerings", "decomposition"
 #: Parts that torch's bisector can leave out, in the order in which they are tried.
 PARTS = ("pre_grad_passes", "joint_graph_passes", "post_grad_passes", DECOMPOSITIONS, LOWERINGS)
@@ -36,8 +38,7 @@ class Piece:
 class Pieces:
     """A backend for torch.compile: ``inner`` compiles the operators from ``first`` up to ``last``.
 
-    ``operators`` names those seen, ``pieces`` what was compiled. A piece's first arguments are kept
-    by ``keep`` if there is one.
+    ``operators`` names those seen. A piece's arguments go to ``keep``, if there is one.
     """
 
     def __init__(
@@ -51,7 +52,6 @@ class Pieces:
         self._torch, self._inner, self._keep = torch, inner, keep
         self._first, self._last = first, last
         self.operators: list[str] = []
-        self.pieces: list[Piece] = []
         self.__name__ = "pieces"
 
     def __call__(self, module: Any, inputs: Sequence[Any], **_options: Any) -> Compiled:
@@ -72,7 +72,6 @@ class Pieces:
         piece, given = (
             piece_of(module, nodes, start, stop, operators, self._torch) for _ in range(2)
         )
-        self.pieces.append(piece)
         examples = [node.meta.get("example_value") for node in piece.reads]
         return self._around(module, piece, self._inner(given.module, examples))
 

@@ -278,16 +278,10 @@ class Standalone:
         more += "" if value.device.type == "cpu" else f", device={str(value.device)!r}"
         wide = value.detach().double() if not value.is_complex() else value.detach().real.double()
         wide = wide[wide.isfinite()]
-        low, high, mean, std = (
-            (
-                float(wide.min()),
-                float(wide.max()),
-                float(wide.mean()),
-                float(wide.std(correction=0)),
-            )
-            if wide.numel()
-            else (0.0, 0.0, 0.0, 0.0)
-        )
+        if not wide.numel():
+            wide = torch.zeros(1)
+        figures = wide.min(), wide.max(), wide.mean(), wide.std(correction=0)
+        low, high, mean, std = map(float, figures)
         if not (value.is_floating_point() or value.is_complex()):
             return f"whole({shape}, {dtype}, {int(low)}, {int(high)}, {mean:.6g}{more})"
         return f"values({shape}, {dtype}, {low:.6g}, {high:.6g}, {mean:.6g}, {std:.6g}{more})"

@@ -48,11 +48,11 @@ def test_names_are_short_and_those_of_the_user():
 def test_a_line_is_the_innermost_of_the_users():
     frames = Frames("/lib/torch/__init__.py", "/work")
     stack = (
-        '  File "/work/train.py", line 3, in run\n    net(x)\n'
-        '  File "/work/net.py", line 7, in forward\n    return relu(x)\n'
+        '  File "/u/train.py", line 3, in run\n    net(x)\n'
+        '  File "/u/net.py", line 7, in forward\n    return relu(x)\n'
         '  File "/lib/torch/nn/functional.py", line 9, in relu\n'
     )
-    assert users_line(stack, frames) == ("/work/net.py", 7)
+    assert users_line(stack, frames) == ("/u/net.py", 7)
     assert users_line(None, frames) is None
 
 

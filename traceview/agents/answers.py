@@ -11,7 +11,8 @@ from typing import Any
 
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
-from traceview.rules.finding import Finding
+from traceview.rules.finding import Finding, Location
+from traceview.words import names
 
 Answer = dict[str, Any]
 MOST_FINDINGS = 8
@@ -60,7 +61,7 @@ def of_finding(finding: Finding) -> Answer:
     return _line(finding) | {
         "explanation": finding.explanation,
         "confidence": finding.confidence,
-        "also_at": [_place(each.file, each.line) for each in finding.also_at],
+        "also_at": [_place(each) for each in finding.also_at],
         "evidence": [
             {"text": each.text, "table": each.table} for each in finding.evidence[:MOST_EVIDENCE]
         ],
@@ -90,11 +91,11 @@ def _line(finding: Finding) -> Answer:
         "rule": finding.rule,
         "severity": finding.severity,
         "title": finding.title,
-        "at": _place(place.file, place.line) if place else None,
+        "at": _place(place) if place else None,
         "ms_per_step": cost.ms_per_step,
         "seconds_once": cost.seconds,
     }
 
 
-def _place(file: str, line: int | None) -> str:
-    return file if line is None else f"{file}:{line}"
+def _place(place: Location) -> str:
+    return place.file if place.line is None else names.at_line(place.file, place.line)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import re
+import tempfile
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,8 +23,9 @@ from pydantic import Field
 
 from traceview import __version__
 from traceview.agents import answers
+from traceview.agents.answers import Answer
 from traceview.agents.commands import Done, carry_out
-from traceview.collectors.output_folder import new_folder
+from traceview.collectors.output_folder import default_name, new_folder
 from traceview.diagnosis import from_json
 from traceview.diagnosis.excerpts import source_reader
 from traceview.diagnosis.model import Diagnosis
@@ -34,11 +35,9 @@ from traceview.json_errors import NOT_JSON
 from traceview.parse import load_or_parse
 from traceview.run import Run
 
-Answer = dict[str, Any]
 MOST_ROWS = 200
 MOST_LINES = 200
 _HERE = Path()
-_NO_NAME = re.compile(r"[^\w.-]+")
 _INSTRUCTIONS = """\
 traceview measures and explains what torch.compile does to a script. Start with `diagnose`, read \
 verdict.why (what made the difference, in ms per step) and the findings, `try_remedies` to \
@@ -86,9 +85,8 @@ async def diagnose(
     words = ["diagnose", "--json"]
     words += ["--compile", compile_target] if compile_target else []
     words += ["--timeout", str(timeout_s)] if timeout_s else []
-    name = target[0] if module else Path(target[0]).stem
     after = ["-m", *target] if module else ["--", *target]
-    return await _diagnosed(words, name, after, cwd, ctx)
+    return await _diagnosed(words, default_name(target[0], module=module), after, cwd, ctx)
 
 
 async def try_remedies(
@@ -110,11 +108,12 @@ async def try_remedies(
     folder = Run.open(Path(run)).folder.absolute()
     words = ["try", "--json", "--budget", budget]
     words += ["--only", ",".join(only)] if only else []
-    if patch is not None:
-        file = folder / "asked.diff"
-        file.write_text(patch, encoding="utf-8")
-        words += ["--patch", str(file)]
-    done = await _carried_out([*words, str(folder)], folder.parent, ctx)
+    with ExitStack() as stack:
+        if patch is not None:
+            file = Path(stack.enter_context(tempfile.TemporaryDirectory()), "asked.diff")
+            file.write_text(patch, encoding="utf-8")
+            words += ["--patch", str(file)]
+        done = await _carried_out([*words, str(folder)], folder.parent, ctx)
     return answers.of_trials(_object(done), folder)
 
 
@@ -124,7 +123,8 @@ async def postmortem(
     cwd: _Cwd = None,
 ) -> Answer:
     """Explain the logs that a finished job left (TORCH_TRACE, TORCH_LOGS, profiler traces)."""
-    return await _diagnosed(["postmortem", "--json"], "postmortem", ["--", *paths], cwd, ctx)
+    name = default_name("postmortem")
+    return await _diagnosed(["postmortem", "--json"], name, ["--", *paths], cwd, ctx)
 
 
 async def finding(
@@ -152,10 +152,7 @@ async def explain(
     rule: Annotated[str, Field(description="a rule's name or code")], ctx: Context[Any, Any]
 ) -> str:
     """What a rule finds, why it costs, its evidence, what to do, and where torch says so."""
-    done = await _carried_out(["explain", "--", rule], _HERE, ctx)
-    if done.code:
-        raise ToolError(done.said)
-    return done.stdout
+    return _printed(await _carried_out(["explain", "--", rule], _HERE, ctx))
 
 
 async def tables(
@@ -180,10 +177,7 @@ async def query(
 ) -> Answer:
     """Run SQL on a run's tables; reads nothing else and writes nothing."""
     words = ["query", "--format", "json", "--limit", str(limit), "--", run, sql]
-    done = await _carried_out(words, _HERE, ctx)
-    if done.code:
-        raise ToolError(done.said)
-    return {"rows": json.loads(done.stdout), "limit": limit}
+    return {"rows": json.loads(_printed(await _carried_out(words, _HERE, ctx))), "limit": limit}
 
 
 async def source(
@@ -233,7 +227,7 @@ async def _diagnosed(
 ) -> Answer:
     """The short answer of a command that makes a run folder, a new one."""
     where = Path(cwd or ".").absolute()
-    folder = new_folder(where / f"traceview-{_NO_NAME.sub('_', name).strip('.') or 'run'}", _SILENT)
+    folder = new_folder(where / name, _SILENT)
     try:
         done = await _carried_out([*words, "-o", str(folder), *after], where, ctx)
     finally:
@@ -241,6 +235,13 @@ async def _diagnosed(
             folder.rmdir()  # nothing was recorded in it
     _object(done)
     return answers.of_diagnosis(_read(folder), folder)
+
+
+def _printed(done: Done) -> str:
+    """What a command printed; a ToolError of what it said on stderr if it failed."""
+    if done.code:
+        raise ToolError(done.said)
+    return done.stdout
 
 
 def _object(done: Done) -> Answer:

@@ -59,6 +59,8 @@ _ABOUT = {
     "tried_each_step": f"of each step, {_NOT_KNOWN}",
 }
 
+#: Rules that report graph breaks.
+RULES = frozenset({"gb-*", "cap-customop-no-fake"})
 #: Kinds of breaks whose own rule has a remedy that removes the break, wherever it is.
 REMOVABLE = frozenset({"custom_op", "item", "dynamic_shape", "io"})
 
@@ -174,9 +176,13 @@ def resumable(tables: Tables, *kinds: str) -> Iterator[Site]:
 
 def given_up(tables: Tables, site: Site) -> list[Row]:
     """The compiles that ``site`` is seen in; where it cannot resume, some ended as skipped."""
-    compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
+    compiles = tables.once(_compiles)
     keys = dict.fromkeys(key for row in site.rows for key in row["compile_keys"])
     return [compiles[key] for key in keys if key in compiles]
+
+
+def _compiles(tables: Tables) -> dict[str, Row]:
+    return {row["compile_key"]: row for row in rows(tables, "compiles")}
 
 
 def skipped_compile(tables: Tables, site: Site) -> Iterator[Evidence]:
@@ -293,21 +299,16 @@ def finding(
     whole, confidence = seen(tables, site)
     for other in others:
         more, _ = seen(tables, other)
-        ms, spent = (
-            sum(known) if (known := [part for part in parts if part is not None]) else None
-            for parts in (
-                (whole.ms_per_step, more.ms_per_step),
-                (whole.seconds, more.seconds),
-            )
-        )
+        pairs = (whole.ms_per_step, more.ms_per_step), (whole.seconds, more.seconds)
+        known = ([part for part in pair if part is not None] for pair in pairs)
+        ms, spent = (sum(parts) if parts else None for parts in known)
         whole = Cost(ms, spent, whole.about)
     ended = site.strict and bool(rows(tables, "break_costs", basis="ended"))
-    level = severity_by_cost(tables, whole.ms_per_step)
-    if not site.skipped:
-        level = "error" if ended else severity(tables, whole)
-        explanation = f"{explanation} {then}".rstrip()
+    if site.skipped:
+        level, then = severity_by_cost(tables, whole.ms_per_step), _GIVEN_UP
     else:
-        explanation = f"{explanation} {_GIVEN_UP}"
+        level = "error" if ended else severity(tables, whole)
+    explanation = f"{explanation} {then}".rstrip()
     return Finding(
         code=code,
         rule=rule,

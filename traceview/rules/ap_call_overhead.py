@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.facts.places import frames
+from traceview.rules import _breaks
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -63,8 +64,7 @@ EXPLAINS = frozenset({"overheads_added"})
 #: no code is generated, nothing pays for entering it.
 FOLLOWS = frozenset(
     {
-        "gb-*",
-        "cap-customop-no-fake",
+        *_breaks.RULES,
         "gb-fragmented",
         "rc-limit-hit",
         "gd-guard-overhead",

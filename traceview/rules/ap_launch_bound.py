@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _edits
+from traceview.rules import _breaks, _edits
 from traceview.rules._gain import idle_ms, launches
 from traceview.rules.kit import (
     NOTABLE_SHARE,
@@ -70,8 +70,7 @@ SEVERITIES = ("warning", "info")
 #: What keeps launches out of a cudagraph, makes more of them, or delays them.
 FOLLOWS = frozenset(
     {
-        "gb-*",
-        "cap-customop-no-fake",
+        *_breaks.RULES,
         "gb-fragmented",
         "cg-skip-cpu",
         "cg-skip-mutation",

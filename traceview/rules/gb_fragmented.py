@@ -57,7 +57,7 @@ CODE = "TV105"
 NEEDS = frozenset({"break_sites", "compiles", "step_counts", "region_costs"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
-FOLLOWS = frozenset({"gb-*", "cap-customop-no-fake"})
+FOLLOWS = _breaks.RULES
 
 #: One break makes two graphs and a second one three: gb-item and its like report those.
 MOST_GRAPHS_A_CALL = 3

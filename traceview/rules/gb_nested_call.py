@@ -42,7 +42,7 @@ from traceview.rules.kit import Evidence, Finding, Snippet, Tables, short, torch
 CODE = "TV118"
 NEEDS = frozenset({"break_sites"})
 SEVERITIES = ("warning", "info")
-FOLLOWS = frozenset({"gb-*", "cap-customop-no-fake"})
+FOLLOWS = _breaks.RULES
 
 #: One caller is cut by any break in a helper; each further one adds two graphs more.
 FEWEST_CALLERS = 2

@@ -33,14 +33,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _recompiles
+from traceview.rules import _breaks, _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES
 from traceview.rules.kit import Finding, Tables
 
 CODE = "TV215"
 NEEDS = frozenset({"recompile_causes"})
 SEVERITIES = ("warning", "info")
-FOLLOWS = frozenset({"gb-*", "cap-customop-no-fake"})
+FOLLOWS = _breaks.RULES
 
 
 def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> Iterator[Finding]:

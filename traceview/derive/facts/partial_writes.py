@@ -10,7 +10,6 @@ post-grad graph. Where one is left, its kernel chooses for each element of the w
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -74,10 +73,6 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
     graphs = grouped(
         tables["graphs"].filter(kind=LOWERED).iter_rows(named=True), "compile_key", "aot_id"
     )
-    captured = tables["graphs"].filter(kind="dynamo_output").select("compile_key", "text")
-    stored: dict[str, dict[str, str]] = defaultdict(dict)
-    for compile_key, text in captured.drop_nulls().iter_rows():
-        stored[compile_key] |= stored_lines(text) if "setitem" in text else {}
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
     origins, times = Origins(tables), fusion_times(tables)
     known: dict[tuple[Any, ...], list[Write]] = {}
@@ -94,6 +89,7 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
         if work is None:
             continue
         largest = max(mine, key=lambda write: write.visited)
+        stored = tables.once(_stored, origin["compile_key"])
         group = tuple(kernel[name] for name in _GROUP)
         of_group = (k for k in ran.iter_rows(named=True) if tuple(k[n] for n in _GROUP) == group)
         generated = sum(k["ms"] or 0.0 for k in of_group)
@@ -111,7 +107,7 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
                 "changed": largest.changed,
                 "to_input": largest.to_input,
                 "user_lines": list(
-                    dict.fromkeys(stored[key[0]].get(write.line, write.line) for write in mine)
+                    dict.fromkeys(stored.get(write.line, write.line) for write in mine)
                 ),
                 "count": kernel["count"],
                 "profiled_ms": kernel["ms"],
@@ -121,6 +117,15 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
             }
         )
     return from_rows("partial_writes", result)
+
+
+def _stored(tables: Tables, compile_key: str) -> dict[str, str]:
+    """``stored_lines`` of what Dynamo captured in a compile."""
+    captured = tables["graphs"].filter(kind="dynamo_output", compile_key=compile_key)["text"]
+    found: dict[str, str] = {}
+    for text in captured.drop_nulls():
+        found |= stored_lines(text)
+    return found
 
 
 def wasteful_writes(graph: Graph) -> Iterator[Write]:
