@@ -46,7 +46,7 @@ def test_names_are_short_and_those_of_the_user():
 
 
 def test_a_line_is_the_innermost_of_the_users():
-    frames = Frames("/lib/torch/__init__.py", "/work")
+    frames = Frames("/lib/torch/__init__.py", "/u")
     stack = (
         '  File "/u/train.py", line 3, in run\n    net(x)\n'
         '  File "/u/net.py", line 7, in forward\n    return relu(x)\n'
