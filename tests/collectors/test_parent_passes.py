@@ -160,7 +160,7 @@ def test_a_disk_that_fills_up_while_the_script_runs(tmp_path, python, monkeypatc
     replace, calls = os.replace, []
 
     def full_at_the_third(source, target):
-        calls.append(target)
+        calls.extend([target] * (target.name == "run.json"))
         if len(calls) == 3:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         replace(source, target)
@@ -175,7 +175,7 @@ def test_a_disk_that_stays_full_is_one_clear_sentence(tmp_path, python, monkeypa
     replace, calls = os.replace, []
 
     def full_from_the_third(source, target):
-        calls.append(target)
+        calls.extend([target] * (target.name == "run.json"))
         if len(calls) >= 3:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         replace(source, target)

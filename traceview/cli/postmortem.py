@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +90,7 @@ def postmortem_command(
     wanted = Wanted(**reporting)
     # fail early if one is wrong
     early = asked() if wanted.select or wanted.ignore or scheduler else None
-    folder = _folder(out, resume)
+    folder = _folder(out, resume, ctx.with_resource(ExitStack()))
     with _logs(folder, paths, resume) as found:  # reading starts before the large imports
         choice, executor = early or asked()
         run, damaged = _read(folder, paths, found, executor, resume)
@@ -98,9 +98,9 @@ def postmortem_command(
     ctx.exit(1 if strict and damaged and not code else code)
 
 
-def _folder(out: Path | None, resume: bool) -> Path:
+def _folder(out: Path | None, resume: bool, held: ExitStack) -> Path:
     """The run folder: a new or empty one, or with ``--resume`` the existing one."""
-    from traceview.collectors.output_folder import new_folder
+    from traceview.collectors.output_folder import claimed, new_folder
     from traceview.run import Run
 
     wanted = (out or DEFAULT_FOLDER).absolute()
@@ -108,8 +108,9 @@ def _folder(out: Path | None, resume: bool) -> Path:
         if Run.open(wanted).manifest.target_kind != "logs":
             fact = f"{wanted} is the run folder of a script, not of a post-mortem."
             raise UsageError(fact, "Choose another folder with -o.", slug="not-a-postmortem")
+        held.enter_context(claimed(wanted))
         return wanted
-    return new_folder(wanted, Console())
+    return new_folder(wanted, Console(), held)
 
 
 def read_paths(

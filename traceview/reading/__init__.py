@@ -30,7 +30,7 @@ from traceview.reading.jobs import Places
 from traceview.reading.mapping import Task, lost, read
 from traceview.reading.opening import choose, of_chosen, open_tables
 from traceview.reading.parts import Home, Part, Placed
-from traceview.run import PassRecord, Run
+from traceview.run import PassRecord, Run, write_whole
 from traceview.tables import Tables, from_rows, scan_parquet, write_parquet
 
 __all__ = ["Part", "of_chosen", "open_tables", "read_all"]
@@ -51,6 +51,8 @@ def read_all(
     With ``resume``, a log that was read before and has not changed since is not read again.
     """
     (run.folder / parts.FOLDER).mkdir(exist_ok=True)
+    for name in ("inputs", "jobs"):  # without them a folder counts as not read to its end
+        (run.tables_folder / f"{name}.parquet").unlink(missing_ok=True)
     tasks = [Task(source, str(run.folder.absolute())) for source in logs.sources]
     kept = [part for task in tasks if resume and (part := task.kept()) is not None]
     read_before = {part.part for part in kept}
@@ -108,7 +110,7 @@ def _copy_sources(run: Run, logs: Found) -> None:
         copies = folder / "raw" / "sources"
         for path in sorted(copies.iterdir()) if copies.is_dir() else ():
             if path.is_file() and not path.is_symlink() and not (target / path.name).exists():
-                shutil.copyfile(path, target / path.name)
+                write_whole(target / path.name, path.read_bytes())
 
 
 # Parts to partitioned tables: ``tables/NAME/pass=P/PART.parquet``, which polars and DuckDB read.
@@ -145,9 +147,7 @@ def place(run: Path, part: Part, homes: list[Home]) -> None:
                 ).items():
                     settled = parts.placed_path(run, part, table, pass_name, number)
                     settled.parent.mkdir(parents=True, exist_ok=True)
-                    scratch = settled.with_suffix(".part")
-                    write_parquet(rows, scratch, level=1)
-                    scratch.replace(settled)
+                    write_parquet(rows, settled, level=1)
             if target != file:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(target)
