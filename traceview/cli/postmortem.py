@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path("traceview-postmortem")
 _SCRATCH = "scratch"
+_BEGUN = frozenset((_SCRATCH, "raw", ".gitignore"))
 #: polars' allocator keeps freed memory, some 20 MB per process, unless this is set before import.
 ALLOCATOR = ("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:100,muzzy_decay_ms:0")
 _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "events"))
@@ -104,8 +105,11 @@ def _folder(out: Path | None, resume: bool, held: ExitStack) -> Path:
     from traceview.run import Run
 
     wanted = (out or DEFAULT_FOLDER).absolute()
-    if resume and wanted.exists() and any(wanted.iterdir()):
-        if Run.open(wanted).manifest.target_kind != "logs":
+    there = {path.name for path in wanted.iterdir()} if resume and wanted.is_dir() else set()
+    if there:
+        # one that was killed may have begun no more than these
+        begun = all(name in _BEGUN or name.endswith(".part") for name in there)
+        if not begun and Run.open(wanted).manifest.target_kind != "logs":
             fact = f"{wanted} is the run folder of a script, not of a post-mortem."
             raise UsageError(fact, "Choose another folder with -o.", slug="not-a-postmortem")
         held.enter_context(claimed(wanted))

@@ -51,8 +51,6 @@ def read_all(
     With ``resume``, a log that was read before and has not changed since is not read again.
     """
     (run.folder / parts.FOLDER).mkdir(exist_ok=True)
-    for name in ("inputs", "jobs"):  # without them a folder counts as not read to its end
-        (run.tables_folder / f"{name}.parquet").unlink(missing_ok=True)
     tasks = [Task(source, str(run.folder.absolute())) for source in logs.sources]
     kept = [part for task in tasks if resume and (part := task.kept()) is not None]
     read_before = {part.part for part in kept}
@@ -61,14 +59,17 @@ def read_all(
         key=lambda task: -(task.source.size or 0),  # the longest first: none is waited for alone
     )
     # What was read of logs that are no longer named, or are to be read again, is removed.
-    for path in (run.folder / parts.FOLDER).iterdir():
-        name = path.name.removesuffix(".json")
-        if name not in read_before:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-                forget(run.folder, name)
+    known = (run.folder / parts.FOLDER).iterdir()
+    stale = [path for path in known if path.name.removesuffix(".json") not in read_before]
+    if todo or stale:  # without these the folder counts as not read to its end
+        for name in ("inputs", "jobs"):
+            (run.tables_folder / f"{name}.parquet").unlink(missing_ok=True)
+    for path in stale:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+            forget(run.folder, path.stem)
     found = list(kept)
     for task, result in executor.map(read, todo):
         found.append(result if isinstance(result, Part) else lost(task, result))
