@@ -132,8 +132,9 @@ def _has_folder() -> bool:
 
 def _complain(fact: str, remedy: str, code: int) -> int:
     from traceview.collectors.child.secrets import masked_message
+    from traceview.words.text import clean
 
-    fact = masked_message(fact)  # it may name a URL with a password
+    fact = clean(masked_message(fact))  # it may name a URL with a password
     with suppress(OSError):
         sys.stderr.write(f"traceview: {fact}\n  {remedy}\n")
     _discard_unwritable()

@@ -47,7 +47,9 @@ def message(result: Result) -> str:
     if places:
         more = f" and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
         said += f" ({', '.join(places[:_PLACES])}{more})"
-    return one_line(said, 500)
+    return one_line(said, 500).replace(
+        "##[", "## ["
+    )  # GitHub runs what follows, anywhere in a line
 
 
 def line(result: Result) -> str:
