@@ -76,7 +76,10 @@ def test_a_literal_may_name_a_file_function(tables):
 
 GAPS = ("", " ", "\n", "/**/", "/* ' */\n", "-- '\n", '/*"*/ ', "\t/* ( */")
 NAMES = ("{}", '"{}"', "`{}`", "{}", '"{}"')
-FUNCTIONS = ("read_csv", "READ_CSV", "Read_Parquet", "read_ipc", "read_json", "scan_csv")
+FUNCTIONS = (
+    *("read_csv", "READ_CSV", "Read_Parquet", "read_ipc", "read_json", "read_ndjson", "scan_csv"),
+    *("generate_series", "range"),
+)
 QUERIES = (
     "select * from {}",
     "select * from graph_breaks, {}",
@@ -119,6 +122,58 @@ def test_no_query_opens_a_file_or_a_url(tables, tmp_path, query):
                 run_sql(tables, query.format(called))
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+def test_the_functions_that_are_tried_are_all_that_polars_has():
+    known = {name for name in dir(pl) if name.startswith(("read_", "scan_"))}
+    known |= {name.replace("scan_", "read_") for name in known}
+    context = pl.SQLContext(eager=True)
+    for name in known - {name.lower() for name in FUNCTIONS}:
+        with pytest.raises(pl.exceptions.SQLInterfaceError, match="not a supported table function"):
+            context.execute(f"select * from {name}('/nowhere')")
+
+
+LONG = {
+    "union": " union all ".join(["select pass from graph_breaks"] * 2000),
+    "text": f"select {'||'.join(['pass'] * 2000)} from graph_breaks",
+    "sum": f"select {' + '.join(['1'] * 5000)}",
+    "join": f"select 1 from graph_breaks a {'join graph_breaks using (pass) ' * 3000}",
+    "with": "with " + ", ".join(f"t{n} as (select 1)" for n in range(3000)) + " select * from t1",
+    "not": f"select {'not ' * 300} true",
+    "case": f"select {'case when true then ' * 300} 1 {'end ' * 300}",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_query_that_would_end_polars_is_refused(tables, name):
+    with pytest.raises(UsageError) as caught:
+        run_sql(tables, LONG[name])
+    assert "operators, joins and SELECTs" in caught.value.fact
+    assert "200 at most" in caught.value.remedy
+
+
+def test_a_long_list_and_deep_parentheses(tables):
+    numbers = ", ".join(map(str, range(5000)))
+    sql = f"select count(*) from graph_breaks where user_line in ({numbers})"
+    assert run_sql(tables, sql).rows() == [(3,)]
+    with pytest.raises(UsageError, match="recursion limit"):
+        run_sql(tables, f"select {'(' * 5000}1{')' * 5000}")
+
+
+def test_a_query_writes_nothing(tables, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for sql in (
+        "copy graph_breaks to 'x.csv'",
+        "select * into x from graph_breaks",
+        "create table x as select 1",
+        "insert into graph_breaks values (1)",
+        "with x as (select 1) insert into graph_breaks select * from x",
+        "explain analyze insert into graph_breaks values (1)",
+    ):
+        with pytest.raises(UsageError):
+            run_sql(tables, sql)
+    assert [*tmp_path.iterdir()] == []
+    assert run_sql(tables, "select count(*) from graph_breaks").rows() == [(3,)]
 
 
 @pytest.mark.parametrize("place", ["'{}'", '"{}"', "`{}`", "graph_breaks, '{}'"])

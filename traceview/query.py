@@ -44,6 +44,10 @@ _AFTER_TABLES = frozenset(
 )
 #: What may stand before a parenthesis among the tables; UNNEST takes a list of the query's own.
 _BEFORE_PARENTHESIS = frozenset(("FROM", "JOIN", "AS", "VALUES", "UNNEST"))
+#: polars works in calls within each other, one for each of these: some 700 end the process.
+_NESTING = frozenset(("SELECT", "UNION", "EXCEPT", "INTERSECT", "JOIN", "AND", "OR", "NOT", "CASE"))
+_NO_OPERATOR = frozenset(",.;()[]")
+MOST_NESTED = 200
 CELL_WIDTH = 60
 
 
@@ -94,6 +98,14 @@ def _of_tables_only(sql: str) -> str:
     if begins not in _BEGINS or any(token.text == ";" for token in tokens):
         fact = "The query can't be run: it must be one SELECT, which changes nothing."
         raise UsageError(fact, _tables_remedy(), slug="bad-query")
+    nested = sum(
+        token.keyword in _NESTING or (token.kind == "symbol" and token.text not in _NO_OPERATOR)
+        for token in tokens
+    )
+    if nested > MOST_NESTED:
+        fact = f"The query can't be run: it has {nested:,} operators, joins and SELECTs."
+        remedy = f"Use {MOST_NESTED} at most; a list of values after IN may be longer."
+        raise UsageError(fact, remedy, slug="bad-query")
     if any(_opens_a_file(tokens)):
         fact = "A query reads the run's tables only, no other files."
         raise UsageError(fact, _tables_remedy(), slug="bad-query")
