@@ -39,7 +39,7 @@ def test_what_was_left_out_is_told(tmp_path):
         made = dict(read_stream(file, "t.json", damage))
     assert made["traces"].select("pid", "events").rows() == [(7, len(WHOLE))]
     row = made["traces"].row(0, named=True)
-    assert (row["other_processes"], row["other_events"], damage.total) == (2, 80, 0)
+    assert (row["other_processes"], row["other_events"], damage.total) == (2, 120, 0)
 
 
 def test_without_steps_the_process_with_most_events_is_kept(tmp_path):

@@ -170,7 +170,7 @@ def _window(tables: Tables, key: Key) -> Window:
         for name in ("kernels", "kernel_launches", "cpu_ops", "blocks", "traces")
     )
     notes = [
-        (f"other processes in the same trace ({processes:,}; host events: {events:,})", _OTHERS)
+        (f"other processes in the same trace ({processes:,}; events: {events:,})", _OTHERS)
         for processes, events in merged.select("other_processes", "other_events").iter_rows()
         if (events or 0) > 0
     ]

@@ -54,7 +54,7 @@ TRACES = table("traces", "one profiler trace that was read; its rows in other ta
     Column("span_ns", pl.Int64, "from its first event to the end of its last"),
     Column("events", pl.Int64, "device executions, host calls, operators and marks"),
     Column("other_processes", pl.Int32, "other processes in the same file (a merged trace), which are left out"),
-    Column("other_events", pl.Int64, "host events of theirs"),
+    Column("other_events", pl.Int64, "host and device events of theirs"),
 )
 _PID = Column("pid", pl.Int64, "process id")
 _MEMBER = Column("member", pl.String, "the rank, or p4711: a process whose rank is not known")

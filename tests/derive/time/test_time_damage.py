@@ -277,7 +277,7 @@ def test_what_other_processes_of_the_trace_did_is_noted():
     merged = {**HEAD, "name": "t.json", "other_processes": 2, "other_events": 1234}
     tables.put("traces", from_rows("traces", [merged]))
     what, why = notes(tables)[0]
-    said = "other processes in the same trace (2; host events: 1,234)"
+    said = "other processes in the same trace (2; events: 1,234)"
     assert what == f"{said} (profiler window of compiled steps)"
     assert why.startswith("left out: the step is accounted on the process that has the marked")
 

@@ -125,14 +125,14 @@ KINDS = {
     "Operator": "cpu_op",
 }
 #: Categories of what is no work: spans that repeat others, Python, waits, the profiler itself.
-_PASSED_OVER = frozenset(
+PASSED_OVER = frozenset(
     {
         "Trace", "overhead", "python_function", "gpu_user_annotation", "cpu_instant_event", "ac2g",
         "fwdbwd", "cuda_sync", "cuda_event", "cuda_profiler_range", "external_correlation",
         "async_cpu_to_gpu", "async", "Python", "Memory",
     }
 )  # fmt: skip  # names, of which none needs a line of its own
-_KNOWN = KINDS.keys() | _PASSED_OVER
+_KNOWN = KINDS.keys() | PASSED_OVER
 SIZES = ("grid", "block")
 INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs", "kernel_file")
 _GPU = frozenset(cat for cat, kind in KINDS.items() if kind in ("kernel", "memcpy", "memset"))

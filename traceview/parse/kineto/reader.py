@@ -96,7 +96,7 @@ class RawFrames(msgspec.Struct):
     """Events of a trace by what they are; ``start_ns`` counts from ``zero_ns``, the first of them.
 
     Those of the host are in order of start, the longer first of two that start at once. They are of
-    one process: ``others`` says how many more the trace holds, and how many host events of theirs.
+    one process: ``others`` says how many more the trace holds, and how many events of theirs.
     """
 
     device: Events
@@ -178,7 +178,7 @@ def _others(rows: pl.DataFrame, pids: list[Any], mine: Any) -> pl.Series:  # noq
 
 
 def _leave_one(host: Events, device: Events, pid: Any, pids: list[Any]) -> int:  # noqa: ANN401
-    """Leaves the events of process ``pid``; how many host events are of others.
+    """Leaves the events of process ``pid``; how many events are of others.
 
     Device events do not tell their process. One is of the process whose call has its correlation;
     where both have one, of the call nearest in time.
@@ -195,7 +195,7 @@ def _leave_one(host: Events, device: Events, pid: Any, pids: list[Any]) -> int: 
     host.rows, device.rows = host.rows.filter(~others), device.rows.filter(~theirs)
     mine = pl.Series([other in (None, pid) for other in pids], dtype=pl.Boolean)
     host.whats = host.whats.with_columns(pl.when(mine).then("name").alias("name"))
-    return int(others.sum())
+    return int(others.sum()) + int(theirs.sum())
 
 
 def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage) -> Events:
