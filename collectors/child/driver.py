@@ -27,7 +27,7 @@ from .compiles import Compiles
 from .config import Config
 from .frames import Frames, Sources
 from .memory import Memory
-from .modules import LateHooks
+from .modules import EagerCopies, LateHooks
 from .reach import CompileLines
 from .recorder import Recorder
 from .remedies import Trials
@@ -57,6 +57,7 @@ class Parts:
     threads: Threads
     compiles: Compiles
     hooks: LateHooks
+    copies: EagerCopies
 
 
 class Driver:
