@@ -240,6 +240,14 @@ LATE_HOOKS = table("late_hooks", "one hook that the script registered on a modul
     Column("recompiled", pl.Boolean, "something was compiled in a compiled call that was looked at"),
 )
 
+JOB_LENGTHS = table("job_lengths", "how long the loops around a step are, where their lines and variables say so and the run was not stopped before",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "whose calls are the steps, see regions; null if an optimizer's are"),
+    Column("steps", pl.Int64, "steps of all rounds of these loops, at the rate of those seen; fewer where the script leaves one"),
+    Column("file", pl.String, "file of the outermost loop (user's own)"),
+    Column("line", pl.Int32, "its line"),
+)
+
 MODULE_COPIES = table("module_copies", "one line of the user's that copied modules which were compiled in place by nn.Module.compile(); the copies are not compiled",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "of the module that was compiled, see regions; of a pickled one, of one of its class"),
