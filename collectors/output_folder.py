@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import fcntl
 import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from traceview.collectors.options import CollectOptions, Console
 from traceview.errors import RunFolderError
-from traceview.run import MANIFEST
+from traceview.run import MANIFEST, PRIVATE
 
 NEEDED_MB = 100
 OTHER_DISK = "Free some disk space, or choose a folder on another disk with -o DIR."
@@ -40,8 +42,8 @@ def default_name(target: str, *, module: bool = False) -> str:
     return "traceview-" + (re.sub(r"[^\w.-]+", "_", stem).strip(".") or "run")
 
 
-def output_folder(options: CollectOptions, console: Console) -> Path:
-    """A new or empty folder, made; RunFolderError if there can be none.
+def output_folder(options: CollectOptions, console: Console, held: ExitStack) -> Path:
+    """A new or empty folder, made, and ours while it is ``held``; RunFolderError if there is none.
 
     A folder that is there already is used if it is empty, cleared of an earlier run of ours with
     ``--force``, and otherwise left alone: the next free name is taken.
@@ -50,15 +52,16 @@ def output_folder(options: CollectOptions, console: Console) -> Path:
     wanted = Path(os.path.abspath(options.out or default))  # noqa: PTH100
     try:
         if options.force and os.path.lexists(wanted):
+            held.enter_context(claimed(wanted))
             clear_run(wanted)
             folder = wanted
         else:
-            folder = new_folder(wanted, console)
+            folder = new_folder(wanted, console, held)
         free_mb = shutil.disk_usage(folder).free // 1_000_000
     except OSError as error:
         raise _not_made(wanted, error) from error
     if free_mb < NEEDED_MB:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             folder.rmdir()
         # torch would fail in the middle of the script: its caches and logs go into this folder.
         fact = f"A run needs {NEEDED_MB} MB of disk space; {folder} has {free_mb} MB free."
@@ -84,21 +87,45 @@ def clear_run(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def new_folder(wanted: Path, console: Console) -> Path:
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """No other process writes a run there meanwhile; RunFolderError where one does.
+
+    It ends with the process, however that does. A file system without locks is used as it is.
+    """
+    with ExitStack() as opened:
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            opened.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            fact = f"Another traceview process is writing to {folder}."
+            remedy = f"Wait for it to end. {_ANOTHER}"
+            raise RunFolderError(fact, remedy, slug="in-use") from error
+        except OSError:
+            pass
+        yield
+
+
+def new_folder(wanted: Path, console: Console, held: ExitStack) -> Path:
     """``wanted`` if it is new or empty, else with -2, -3, …; RunFolderError if it can't be made.
 
-    Made here, so that two runs at once never share one.
+    Claimed while it is ``held``, so that two runs at once never share one.
     """
     folder, number = wanted, 1
     try:
         wanted.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            try:
-                folder.mkdir()
-                break
-            except FileExistsError:
-                if number == 1 and folder.is_dir() and not any(folder.iterdir()):
-                    break
+            made = number == 1 and folder.is_dir()  # an empty one will do
+            with suppress(FileExistsError):
+                folder.mkdir(PRIVATE)
+                made = True
+            with suppress(RunFolderError), ExitStack() as claim:
+                if made:
+                    claim.enter_context(claimed(folder))
+                    if not any(folder.iterdir()):
+                        held.push(claim.pop_all())
+                        break
             number += 1
             folder = wanted.with_name(f"{wanted.name}-{number}")
     except OSError as error:

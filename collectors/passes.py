@@ -29,7 +29,7 @@ from traceview.collectors.probe import KERNEL_RANGES, PROVENANCE, Target, find_t
 from traceview.collectors.streams import Stdin
 from traceview.collectors.tlparse_report import write_reports
 from traceview.errors import RunFolderError
-from traceview.run import Manifest, PassName, PassRecord, Run
+from traceview.run import Manifest, PassName, PassRecord, Run, owners, write_whole
 
 CHILD_FORMAT = 1
 # Steps past the one that crashed: enough to know that eager survives it.
@@ -63,7 +63,11 @@ def collect(options: CollectOptions, console: Console) -> Run:
     TargetUnusable if it can't be run at all, RunFolderError if the folder can't be written.
     """
     target = find_target(options, console)
-    folder = output_folder(options, console)
+    with contextlib.ExitStack() as held:
+        return _collected(options, console, target, output_folder(options, console, held))
+
+
+def _collected(options: CollectOptions, console: Console, target: Target, folder: Path) -> Run:
     kept = {name: value for name, value in asdict(options).items() if name not in ("out", "args")}
     manifest = Manifest(
         traceview=traceview.__version__,
@@ -127,7 +131,7 @@ class _Collector:
             stdout = 2 if options.quiet_stdout_to_stderr else None
             if asked.name == "baseline":  # the script's output is on the screen already
                 with contextlib.suppress(OSError):
-                    stdout = stack.enter_context((raw / "stdout.txt").open("wb")).fileno()
+                    stdout = stack.enter_context(owners(raw / "stdout.txt")).fileno()
             plan = Launch(
                 command=command,
                 variables=prepared.variables,
@@ -200,7 +204,7 @@ def write_child_config(raw: Path, config: Mapping[str, Any]) -> None:
     try:
         for folder in (raw / "structured", raw / "profile"):
             folder.mkdir(parents=True, exist_ok=True)
-        (raw / "child.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+        write_whole(raw / "child.json", json.dumps(config, indent=1) + "\n")
     except OSError as error:
         fact = f"Can't write to the run folder {raw} ({error.strerror})."
         raise RunFolderError(fact, OTHER_DISK, slug="unwritable") from error

@@ -14,6 +14,8 @@ import tty
 from collections.abc import Callable
 from pathlib import Path
 
+from traceview.run import OWNERS
+
 _CHUNK = 1 << 16
 
 
@@ -31,7 +33,7 @@ class StderrTee:
         self.is_terminal = os.isatty(onto)
         self.full: str | None = None
         self.at_line_start = True
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, OWNERS)
         self._ours, self.child_end = _verbatim_terminal(onto) if self.is_terminal else os.pipe()
         self._open = True
 

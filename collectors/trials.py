@@ -18,7 +18,7 @@ from traceview.collectors.options import CollectOptions, Console
 from traceview.collectors.passes import child_config, for_pass, write_child_config
 from traceview.collectors.probe import Target, find_target
 from traceview.collectors.streams import Stdin
-from traceview.run import TICKS, Ending, Run
+from traceview.run import TICKS, Ending, Run, owners, write_whole
 from traceview.words.names import signal_name
 
 _NAME = "trials"
@@ -169,11 +169,11 @@ class Trials:
         if diff is not None:
             patch = raw / "patch.diff"
             if diff:
-                patch.write_text(diff, encoding="utf-8")
+                write_whole(patch, diff)
             ticks = [str(raw / TICKS), str(seconds)]
             command[1:1] = [_EDITED, str(patch) if diff else NONE, *ticks]
         stdin, _ = self._stdin.for_next_pass()
-        with (raw / "stdout.txt").open("wb") as stdout, Path(os.devnull).open("wb") as nowhere:
+        with owners(raw / "stdout.txt") as stdout, Path(os.devnull).open("wb") as nowhere:
             plan = Launch(
                 command=command,
                 variables=prepared.variables if logs else own | ours,

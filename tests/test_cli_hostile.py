@@ -1,13 +1,29 @@
 """Damaged and hostile run folders, end to end: the report renders and nothing gets through it."""
 
+import contextlib
+import csv
 import gzip
+import io
 import json
 import re
+import sys
+import zipfile
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 from cli_runs import Cli
 from recordings import unpack
+
+from traceview.__main__ import main
+from traceview.parse import parse_run
+from traceview.query import format_csv, format_json, format_table, run_sql
+from traceview.run import Run
+from traceview.schema import all_tables
+from traceview.tables import Tables, from_rows
 
 GARBAGE = b"\x00\xff\xfe{]\n" + bytes(range(256)) + b"\nV0101 00:00:00.0 not a header\n" * 3
 SCRIPT = "<script>alert(1)</script>"
@@ -106,7 +122,11 @@ POISONED = {
 @pytest.fixture
 def hostile(tmp_path):
     """A run whose logs, sources and file names try to get into the page."""
-    run = unpack("bad-gb_item", tmp_path)
+    return spoiled(unpack("bad-gb_item", tmp_path))
+
+
+def spoiled(run):
+    """The run folder with hostile text in all of its files."""
     script = re.compile(rb"gb_item\.py")
     name = json.dumps("gb_" + NASTY.replace("/", "∕") + ".py").strip('"').encode()
     for path in [*run.glob("raw/cold/events-*"), *run.glob("raw/cold/structured/*")]:
@@ -169,3 +189,171 @@ def test_nothing_gets_through_to_the_terminal(cli, hostile):
 def test_json_stays_json(cli, hostile):
     cli("report", "--json", hostile)
     assert json.loads(cli.out)["format"] == 2
+
+
+#: What acts in one place or another: escapes of terminals, text that runs backwards, Markdown,
+#: HTML, formulas, commands of GitHub's, ends of XML, of fences, tables and quotes.
+ACTS = (
+    "\x1b[31m\x1b]0;title\x07\x9b31m\x08\x00\r\x7f",
+    "\u202egpj.exe\u2066\u200f\u2028\U000e0041\ud800",
+    "@everyone #17 GH-3 torch/torch#5 ![i](http://x/i) [a](javascript:b) http://evil.example/x",
+    "```\n~~~\n</details>|a|b|\n---\n# head\n| a |",
+    f"{SCRIPT}\"'><img src=x onerror=b()></svg><style>*{{}}</style><iframe>",
+    "\n::error file=a,line=1::x%0A::set-output name=a::b ##[add-matcher]x",
+    "]]><!--&x;<?y?>\ufffe\uffff",
+    "';drop table runs;--\"`{{7*7}}{%x%}${x}",
+)
+#: What a spreadsheet takes for formulas.
+FORMULAS = ("=cmd|' /C calc'!A0", "+1", "-1+x", "@sum(a)", "\tx", "\rx")
+#: Names that are ours, or that tables are joined by.
+OURS = frozenset((
+    "pass", "stance", "kind", "phase", "clock", "category", "unit", "section", "outcome", "event",
+    "compile_id", "compile_key", "raw_file", "origin", "severity", "copy", "device", "basis",
+    "graph_key", "rule", "code", "state", "dtype", "way", "purpose", "set_by",
+))  # fmt: skip
+#: What no output has in it, whatever a terminal, an editor or a reviewer would make of it.
+RAW = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0041]"
+)
+
+
+def acting(tables):
+    """``tables`` with all of ``ACTS`` behind each of their texts, at any place."""
+    acts = "".join(ACTS).encode(errors="replace").decode()
+    made = Tables()
+    for name in tables:
+        frame = tables[name]
+        texts = [
+            column + acts if dtype == pl.String else column.list.eval(pl.element() + acts)
+            for column, dtype in (
+                (pl.col(c), frame[c].dtype) for c in frame.columns if c not in OURS
+            )
+            if dtype in (pl.String, pl.List(pl.String))
+        ]
+        made.put(name, frame.with_columns(texts))
+    return made
+
+
+CHECK = "check --max-breaks 0 --no findings --min-speedup 99 --format {}".format
+FORMS = (
+    *("report", "report --markdown", "report --json", "ticket --no-run-env", "tables"),
+    *(f"compare {form} B" for form in ("", "--markdown", "--html", "--json")),
+    *map(CHECK, ("text", "json", "sarif", "junit", "github")),
+    "timeline --force -o t.json",
+)
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What every command says of a run with something that acts in every text; its files, too."""
+    folder = tmp_path_factory.mktemp("acting")
+    run = spoiled(unpack("bad-gb_item", folder))
+    tables = acting(parse_run(Run.open(run)))
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("traceview.parse.load_or_parse", lambda _run, refresh=False: tables)
+        patch.chdir(folder)
+        for form in FORMS:
+            words = [str(run) if word == "B" else word for word in form.split()]
+            found[form] = captured(patch, *words, run)
+    for path in (run / "report.html", run / "ticket.md", folder / "t.json"):
+        found[path.name] = path.read_text()
+    with zipfile.ZipFile(run / "ticket.zip") as packed:
+        found["ticket.zip"] = "\n".join(packed.namelist())
+    return found
+
+
+def captured(patch, *words):
+    """Both streams of a command that succeeds, or finds limits violated."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    patch.setattr(sys, "argv", ["traceview", *map(str, words)])
+    streams = contextlib.redirect_stdout(out), contextlib.redirect_stderr(err)
+    with streams[0], streams[1], pytest.raises(SystemExit) as end:
+        main()
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())
+    assert end.value.code in (0, 1), texts
+    return texts[0]
+
+
+def test_no_text_of_a_log_is_raw_anywhere(said):
+    assert {
+        form: {*map(ascii, RAW.findall(text))} for form, text in said.items() if RAW.search(text)
+    } == {}
+    assert all("everyone" in said[form] for form in ("report", "report --markdown", "report.html"))
+
+
+@pytest.mark.parametrize("form", ["report.html", "compare --html B"])
+def test_a_page_runs_and_loads_nothing(said, form):
+    page = Page(said[form])
+    (policy,) = re.findall(
+        '<meta http-equiv="Content-Security-Policy" content="([^"]*)"', said[form]
+    )
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline';")
+    known = re.findall("script-src 'sha256-([^']*)'", policy)
+    made = [b64encode(sha256(text.encode()).digest()).decode() for text in page.scripts]
+    assert made == known
+    assert (page.handlers, page.images) == ([], [])
+    assert not re.search(r"""(?:href|src)=["']?(?:javascript|http://)""", said[form])
+
+
+@pytest.mark.parametrize("form", ["report --markdown", "compare --markdown B", "ticket.md"])
+def test_markdown_mentions_links_and_ends_nothing(said, form):
+    fenced = re.sub(r"^(`{3,}|~{3,})\w*\n.*?^\1$", "", said[form], flags=re.M | re.S)
+    text = re.sub(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", fenced)
+    assert "everyone" in text
+    assert not re.search(r"@everyone|(?<!&)#17|GH-3|torch#5|http://", text)
+    assert not re.search(r"(?<!\\)!\[|(?<!\\)\]\((?!https://meta-pytorch)", text)
+    link = r"https://github\.com/pytorch/pytorch/issues\?[\w.%+=]*>"  # to what others reported
+    tags = re.findall(rf"<(?!!--|{link})[^>\n]*>", text)
+    assert {*tags} <= {"<details>", "</details>", "<summary>", "</summary>"}
+    assert text.count("<details>") == text.count("</details>")
+    cells = None
+    for line in text.splitlines():
+        cells = None if not line.startswith("|") else cells or line.replace("\\|", "").count("|")
+        assert cells is None or cells == line.replace("\\|", "").count("|"), line
+
+
+def test_what_machines_read_is_theirs_alone(said):
+    for form in ("report --json", "compare --json B", CHECK("json"), CHECK("sarif"), "t.json"):
+        assert said[form].isascii()
+        json.loads(said[form])
+    cases = ElementTree.fromstring(said[CHECK("junit")].encode()).iter("testcase")
+    commands = said[CHECK("github")].splitlines()
+    assert sum(case.find("failure") is not None for case in cases) == len(commands) - 1 > 2
+    assert all(line.startswith("::error ") for line in commands[:-1])
+    assert "##[" not in "".join(commands)
+    assert commands[-1].startswith("traceview check failed: ")
+    lines = said[CHECK("text")].splitlines()
+    assert [line for line in lines if not re.match(r"(max|no|min)-?[\w -]*: ", line)] == []
+
+
+def test_rows_of_a_query_act_in_no_form():
+    texts = [act.encode(errors="replace").decode() for act in (*ACTS, *FORMULAS)]
+    rows = [{"pass": "cold", "reason": text, "hints": [text]} for text in texts]
+    tables = Tables({"graph_breaks": from_rows("graph_breaks", rows)})
+    sql = f'select reason as "{"".join(ACTS[:1])}", hints, -1.5 as x from graph_breaks'
+    frame = run_sql(tables, sql)
+    for write in (format_table, format_csv, format_json):
+        assert not RAW.search(write(frame)), write
+    cells = [cell for row in csv.reader(io.StringIO(format_csv(frame))) for cell in row]
+    assert [cell for cell in cells if cell[:1] in ("=", "+", "@", "\t", "\r")] == []
+    assert "'=cmd|' /C calc'!A0" in cells
+    assert cells.count("-1.5") == len(rows), "a number is no formula"
+    assert [each["hints"] for each in json.loads(format_json(frame))] == [[text] for text in texts]
+
+
+def test_a_table_on_disk_has_its_declared_names_and_nothing_else(tmp_path):
+    rows = [{"pass": "cold", "reason": text} for text in ACTS[:1]]
+    acting(Tables({"graph_breaks": from_rows("graph_breaks", rows)})).save(tmp_path)
+    (path,) = tmp_path.iterdir()
+    assert path.name == "graph_breaks.parquet"
+    assert [*pl.read_parquet_schema(path)] == [*all_tables()["graph_breaks"].polars_schema]
+    assert {*pl.read_parquet_metadata(path)} <= {"ARROW:schema"}
+
+
+def test_an_error_that_names_a_file_does_not_act(cli, tmp_path):
+    assert cli("report", f"{tmp_path}/\x1b[31m\u202e\x9b").code == 4
+    assert not RAW.search(cli.err)

@@ -6,9 +6,11 @@ import errno
 import gc
 import io
 import os
+import select
 import signal
 import sys
 import threading
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -17,6 +19,7 @@ _GARBAGE_AFTER = 1_000_000
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = 130
 UNREAD = 1
+_NO_THREAD = "can't start new thread"  # Python's words
 
 
 def main() -> None:
@@ -66,7 +69,7 @@ def _raise_when_terminated() -> dict[signal.Signals, Any]:
 
 def _usable_streams() -> None:
     """Closed standard streams become /dev/null: files opened later would take their numbers. What
-    the encoding of an output lacks is printed as a question mark.
+    the encoding of an output lacks is printed as a question mark, and a slow reader is waited for.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -74,6 +77,8 @@ def _usable_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+            with suppress(OSError):
+                os.set_blocking(stream.fileno(), True)
 
 
 def _run() -> int:
@@ -95,31 +100,68 @@ def _run() -> int:
     except click.Abort:
         return INTERRUPTED
     except BrokenPipeError:
-        _discard_stdout()
+        _discard_unwritable()
         return UNREAD
     except OSError as error:
-        if error.errno not in _NO_SPACE:
-            raise
-        _discard_stdout()
+        if _discard_unwritable() and error.errno == errno.EIO:  # the terminal is gone
+            return UNREAD
+        if not _has_folder():
+            fact, remedy = "The current folder no longer exists.", "Change to one that does."
+            return _complain(fact, remedy, 2)
         where = f" ({error.filename})" if error.filename else ""
+        if error.errno not in _NO_SPACE:
+            fact = f"The system refused{where}: {error.strerror or error}."
+            return _complain(fact, "Fix that, and rerun the command.", 2)
         return _complain(
             f"The disk is full, or a limit on file sizes is reached{where}.",
             "Free some disk space, or raise `ulimit -f`, and rerun the command.",
             2,
         )
+    except RuntimeError as error:
+        if str(error) != _NO_THREAD:
+            raise
+        fact = "The system refused another thread: a limit on processes or memory is reached."
+        return _complain(fact, "Raise `ulimit -u`, or end other programs.", 2)
+
+
+def _has_folder() -> bool:
+    with suppress(OSError):
+        return bool(os.getcwd())  # noqa: PTH109
+    return False
 
 
 def _complain(fact: str, remedy: str, code: int) -> int:
     from traceview.collectors.child.secrets import masked_message
+    from traceview.words.text import clean
 
-    fact = masked_message(fact)  # it may name a URL with a password
-    sys.stderr.write(f"traceview: {fact}\n  {remedy}\n")
+    fact = clean(masked_message(fact))  # it may name a URL with a password
+    with suppress(OSError):
+        sys.stderr.write(f"traceview: {fact}\n  {remedy}\n")
+    _discard_unwritable()
     return code
 
 
-def _discard_stdout() -> None:
-    """Send what is still buffered to /dev/null, so that Python does not report it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _discard_unwritable() -> bool:
+    """Send what a stream can't take to /dev/null, or Python reports it at exit.
+
+    Whether one has lost its reader or terminal.
+    """
+    lost = False
+    for stream in (sys.stdout, sys.stderr):
+        look = select.poll()
+        with suppress(OSError):  # it is none of the system's
+            look.register(stream.fileno(), 0)
+        gone = bool(look.poll(0))
+        try:
+            stream.flush()
+        except OSError:
+            gone_or_full = True
+        else:
+            gone_or_full = gone
+        if gone_or_full:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        lost = lost or gone
+    return lost
 
 
 if __name__ == "__main__":

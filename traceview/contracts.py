@@ -22,12 +22,13 @@ def plain(model: object) -> dict[str, Any]:
 
 
 def text_of(data: dict[str, Any]) -> str:
-    """Plain data as JSON text with sorted keys, two spaces deep, in ASCII."""
+    """Plain data as JSON text with sorted keys, two spaces deep, in ASCII that can be printed."""
     try:
         text = msgspec.json.format(_SORTED.encode(data), indent=2).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, as in the name of a file
-        return json.dumps(data, sort_keys=True, indent=2, allow_nan=False)
-    return _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+        text = json.dumps(data, sort_keys=True, indent=2, allow_nan=False)
+    text = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return text.replace("\x7f", "\\u007f")
 
 
 def schema_of(

@@ -21,6 +21,7 @@ import polars as pl
 from traceview.errors import UsageError
 from traceview.schema import all_tables
 from traceview.tables import Tables
+from traceview.words.text import csv_cell, one_line
 
 _TOKEN = re.compile(
     r"""(?P<nothing> \s+ | --[^\n]* | /\*.*?\*/ )
@@ -171,7 +172,7 @@ def format_tables(tables: Tables) -> str:
 
 def format_table(frame: pl.DataFrame, cell_width: int = CELL_WIDTH) -> str:
     """Aligned text, one line a row; a cell is cut at ``cell_width``, line ends become spaces."""
-    header = frame.columns
+    header = [one_line(name) for name in frame.columns]
     body = [[_cell(value, cell_width) for value in row] for row in frame.iter_rows()]
     right = [dtype.is_numeric() for dtype in frame.dtypes]
     widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
@@ -187,24 +188,24 @@ def format_table(frame: pl.DataFrame, cell_width: int = CELL_WIDTH) -> str:
 
 
 def format_csv(frame: pl.DataFrame) -> str:
-    """CSV with a header; null is empty, a list is JSON."""
+    """CSV with a header; null is empty, a list is JSON, and no text is taken for a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(frame.columns)
+    writer.writerow(map(csv_cell, frame.columns))
     writer.writerows(
-        [json.dumps(v, default=str) if isinstance(v, (list, dict)) else v for v in row]
+        [json.dumps(v, default=str) if isinstance(v, (list, dict)) else csv_cell(v) for v in row]
         for row in frame.iter_rows()
     )
     return out.getvalue()
 
 
 def format_json(frame: pl.DataFrame) -> str:
-    """A JSON list of objects, one a line; what is no number (NaN) is null."""
+    """A JSON list of objects, one a line, in ASCII; what is no number (NaN) is null."""
     rows = (
         {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
         for row in frame.to_dicts()
     )
-    texts = (json.dumps(row, ensure_ascii=False, default=str) for row in rows)
+    texts = (json.dumps(row, default=str).replace("\x7f", "\\u007f") for row in rows)
     return "[" + ",\n ".join(texts) + "]\n"
 
 
@@ -217,5 +218,5 @@ def _cell(value: Any, width: int) -> str:  # noqa: ANN401
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"
-    text = " ".join(str(value).split())
+    text = one_line(str(value))
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -18,15 +18,20 @@
       ticket.md, ticket.zip
 
 The format is described in docs/run-folder.md. Nothing here needs torch or polars.
+
+Every file of ours is written by ``beside`` or ``write_whole``: whole or not at all, for its owner
+alone. Logs that grow (events, stderr) are the exception.
 """
 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -37,6 +42,8 @@ FORMAT = 1
 #: Milliseconds of an iteration of the script's loops, in the raw folder of a process apart.
 TICKS = "ticks.json"
 MANIFEST = "run.json"
+#: Modes: of the run folder, of the files in it, and of files that the user named elsewhere.
+PRIVATE, OWNERS, USERS = 0o700, 0o600, 0o666
 PassName = Literal["cold", "warm", "baseline", "logs"]
 
 
@@ -97,11 +104,13 @@ class Run:
         """Make the folder and its parents, write the manifest; RunFolderError if that fails."""
         run = cls(folder, manifest)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(PRIVATE, parents=True, exist_ok=True)
+            with suppress(OSError):  # one that was there already; it may be another user's
+                folder.chmod(PRIVATE)
             (folder / "raw" / "sources").mkdir(parents=True, exist_ok=True)
             # A run inside a repository is not committed by accident.
-            with suppress(FileExistsError), (folder / ".gitignore").open("x") as file:
-                file.write("*\n")
+            if not os.path.lexists(ignored := folder / ".gitignore"):
+                write_whole(ignored, "*\n")
         except OSError as error:
             raise _unwritable(folder, error) from error
         run.save()
@@ -127,12 +136,10 @@ class Run:
             raise NothingToAnalyse(fact, remedy, slug="bad-manifest") from error
 
     def save(self) -> None:
-        """Write the manifest: to a scratch file next to it, then renamed over it."""
-        path = self.folder / MANIFEST
-        scratch = path.with_suffix(".json.part")
+        """Write the manifest."""
         try:
-            scratch.write_text(json.dumps(asdict(self.manifest), indent=1) + "\n", encoding="utf-8")
-            scratch.replace(path)
+            text = json.dumps(asdict(self.manifest), indent=1) + "\n"
+            write_whole(self.folder / MANIFEST, text)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
 
@@ -147,6 +154,45 @@ class Run:
     @property
     def tables_folder(self) -> Path:
         return self.folder / "tables"
+
+
+@contextmanager
+def beside(path: Path, mode: int = OWNERS) -> Iterator[IO[bytes]]:
+    """A file that becomes ``path`` when the block ends: whole, or not at all.
+
+    What was there stays as it is until then. One that the user named (``USERS``) may be a link, or
+    a device or pipe, which is written to as the block goes on.
+    """
+    if mode == USERS:
+        special = path.exists() and not (path.is_file() or path.is_dir())
+        if special or path.is_relative_to("/dev") or path.is_relative_to("/proc"):
+            with path.open("wb") as file:
+                yield file
+            return
+        path = path.resolve()
+    scratch = path.with_name(f".{path.name[:50]}.{os.getpid()}.part")
+    try:
+        scratch.unlink(missing_ok=True)  # of a process that was killed, and had our number
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(scratch, flags, mode), "w+b") as file:
+            yield file
+        scratch.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            scratch.unlink()
+        raise
+
+
+def write_whole(path: Path, data: bytes | memoryview | str, mode: int = OWNERS) -> None:
+    """``data`` as the file ``path``: all of it, or what was there before; else an OSError."""
+    with beside(path, mode) as file:  # a name of a file may be no UTF-8
+        file.write(data.encode(errors="replace") if isinstance(data, str) else data)
+
+
+def owners(path: Path) -> IO[bytes]:
+    """A file for what a script prints, which is written as it comes."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, OWNERS), "wb")
 
 
 def _unwritable(folder: Path, error: OSError) -> RunFolderError:

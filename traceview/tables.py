@@ -18,6 +18,7 @@ from typing import Any, Concatenate, TypeVar
 import msgspec
 import polars as pl
 
+from traceview.run import write_whole
 from traceview.schema import TableSpec, all_tables
 
 T = TypeVar("T")
@@ -121,7 +122,7 @@ def write_parquet(frame: pl.DataFrame, path: Path, level: int | None = None) -> 
     frame.write_parquet(
         packed, compression="zstd", compression_level=level, statistics=level is None
     )
-    path.write_bytes(packed.getbuffer())
+    write_whole(path, packed.getbuffer())
 
 
 def spec_of(name: str) -> TableSpec:

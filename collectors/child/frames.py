@@ -18,7 +18,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from .recorder import Recorder
+from .recorder import Recorder, write_whole
 
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - as co_filename is
 MAX_FRAMES = 64
@@ -136,7 +136,7 @@ class Sources:
             target = self._run / copy
             target.parent.mkdir(parents=True, exist_ok=True)
             if not target.exists():
-                target.write_bytes(data)
+                write_whole(target, data)
         except OSError as error:
             self._recorder.note(f"copying {file}", error)
             return

@@ -20,6 +20,19 @@ from .secrets import masked_arguments, masked_message
 FLUSH_S = 0.5  # rows stay in memory at most this long, at the next slow-path point
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """``data`` as a file of the run folder, as ``write_whole`` of ``traceview/run.py`` does it."""
+    scratch = path.with_name(f".{path.name[:50]}.{os.getpid()}.part")
+    try:
+        scratch.touch(0o600)
+        scratch.write_bytes(data)
+        scratch.replace(path)
+    except OSError:
+        with suppress(OSError):
+            scratch.unlink()
+        raise
+
+
 class Recorder:
     """Writes ``events-PID.jsonl``; after the first failed write it stays silent."""
 
@@ -27,7 +40,7 @@ class Recorder:
         self.raw = raw
         self.pid = os.getpid()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-        self._fd: int | None = os.open(raw / f"events-{self.pid}.jsonl", flags, 0o644)
+        self._fd: int | None = os.open(raw / f"events-{self.pid}.jsonl", flags, 0o600)
         self._rows: dict[tuple[tuple[str, Any], ...], list[list[Any]]] = {}
         self._flushed = time.monotonic()
 

@@ -20,6 +20,7 @@ from textwrap import indent
 from typing import Any
 
 from .pieces import Backend
+from .recorder import write_whole
 from .taken import cloned
 
 TIMES = 3
@@ -160,7 +161,7 @@ class Standalone:
             if left() < _LEAST_S:
                 reason = reason or "the budget was used up before one could be checked"
                 break
-            path.write_text(self._text(title, code, inputs()), encoding="utf-8")
+            write_whole(path, self._text(title, code, inputs()).encode())
             shown, reason = self._checked(path, left())
             if shown == TIMES:
                 return path.name, shown, None

@@ -116,7 +116,10 @@ class Ticks:
             if count >= _FEWEST
         }
         if found:
-            self._file.write_text(json.dumps(found), encoding="utf-8")
+            scratch = self._file.with_suffix(".part")
+            scratch.touch(0o600)
+            scratch.write_text(json.dumps(found), encoding="utf-8")
+            scratch.replace(self._file)
         return bool(found)
 
 

@@ -17,7 +17,7 @@ from .frames import Frames, Sources
 from .marks import Collections, KernelMarks, LineMarks
 from .memory import page_faults
 from .plan import Purpose
-from .recorder import Recorder
+from .recorder import Recorder, write_whole
 from .regions import hide_from_dynamo
 
 
@@ -133,7 +133,7 @@ class Window:
             if cut:  # the last step's mark gets another name: it is read as no step's
                 old, new = (f'"traceview {word} {self._step}"'.encode() for word in ("step", "cut"))
                 text = gzip.decompress(path.read_bytes())
-                path.write_bytes(gzip.compress(text.replace(old, new)))
+                write_whole(path, gzip.compress(text.replace(old, new)))
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._write(error=error)
         else:
@@ -244,7 +244,10 @@ class Window:
         earlier = self._files.setdefault(self._name, [])
         number = f"-{len(earlier) + 1}" if earlier else ""
         path = folder / f"{self._name}{number}.json.gz"
-        profiler.export_chrome_trace(str(path))
+        scratch = folder / f".{path.name}.part.gz"  # torch packs what ends in .gz
+        profiler.export_chrome_trace(str(scratch))
+        scratch.chmod(0o600)
+        scratch.replace(path)
         for each in earlier:  # of a stance's windows the last one is read
             each.unlink(missing_ok=True)
         earlier.append(path)

@@ -38,6 +38,7 @@ def github(checked: Checked, root: str) -> str:
     return "\n".join(
         [
             *(_command("error", result, checked, root) for result in checked.of("violated")),
+            *(_command("error", result, checked, root) for result in checked.of("too_noisy")),
             *(_command("warning", result, checked, root) for result in checked.of("not_checked")),
             escaped(f"traceview check {summary(checked)}"),
         ]
@@ -70,9 +71,12 @@ def _command(level: str, result: Result, checked: Checked, root: str) -> str:
 
 def junit(checked: Checked, root: str) -> str:
     """JUnit XML with its declaration: each limit is a test case."""
-    failed, skipped = (len(checked.of(status)) for status in ("violated", "not_checked"))
-    counts = {"tests": str(len(checked.results)), "failures": str(failed)}
-    counts |= {"errors": "0", "skipped": str(skipped)}
+    counts = {
+        "tests": str(len(checked.results)),
+        "failures": str(len(checked.of("violated"))),
+        "errors": str(len(checked.of("too_noisy"))),
+        "skipped": str(len(checked.of("not_checked"))),
+    }
     suites = ElementTree.Element("testsuites", {"name": "traceview", **counts})
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "traceview check", **counts})
     for result in checked.results:
@@ -88,6 +92,9 @@ def junit(checked: Checked, root: str) -> str:
             failure = ElementTree.SubElement(case, "failure", kind)
             remedy = f"\n{_text(result.what_to_do, 2000)}" if result.what_to_do else ""
             failure.text = _text(line(result), 600) + remedy
+        elif result.status == "too_noisy":
+            kind = {"message": _text(message(result), 500), "type": _text(result.limit, 80)}
+            ElementTree.SubElement(case, "error", kind)
         elif result.status == "not_checked":
             ElementTree.SubElement(case, "skipped", {"message": _text(message(result), 500)})
     ElementTree.indent(suites)
@@ -123,13 +130,17 @@ def sarif_log(checked: Checked, root: str) -> Json:
     driver: Json = {"name": "traceview", "rules": list(rules.values())}
     if checked.run.traceview:
         driver["version"] = one_line(checked.run.traceview, 60)
-    skipped = [
-        {"level": "warning", "message": {"text": f"not checked: {message(result)}"}}
-        for result in checked.of("not_checked")
+    unknown = [
+        {"level": level, "message": {"text": f"{said}: {message(result)}"}}
+        for said, level, results in (
+            ("too noisy", "error", checked.of("too_noisy")),
+            ("not checked", "warning", checked.of("not_checked")),
+        )
+        for result in results
     ]
     run: Json = {
         "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": skipped}],
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": unknown}],
         "results": [_result(result, list(rules), checked, root) for result in violated],
         "columnKind": "unicodeCodePoints",
     }

@@ -14,12 +14,13 @@ _PLACES = 3
 
 
 def render(checked: Checked) -> str:
-    """A line for each violation, or one that says "passed"; no recorded text can begin a line."""
+    """A line for each limit that fails, or one that says "passed"; no recorded text begins one."""
     if checked.passed:
         return summary(checked)
     return "\n".join(
         [
             *(line(result) for result in checked.of("violated")),
+            *(f"too noisy: {line(result)}" for result in checked.of("too_noisy")),
             *(f"not checked: {line(result)}" for result in checked.of("not_checked")),
         ]
     )
@@ -46,7 +47,9 @@ def message(result: Result) -> str:
     if places:
         more = f" and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
         said += f" ({', '.join(places[:_PLACES])}{more})"
-    return one_line(said, 500)
+    return one_line(said, 500).replace(
+        "##[", "## ["
+    )  # GitHub runs what follows, anywhere in a line
 
 
 def line(result: Result) -> str:
@@ -64,7 +67,8 @@ def summary(checked: Checked) -> str:
         said += f", {len(skipped)} not checked ({one_line(why, 400)})"
     if checked.passed:
         return f"passed: {said}"
-    return f"failed: {fmt.plural(len(checked.of('violated')), 'violation')}; {said}"
+    noisy = f", {many} too noisy" if (many := len(checked.of("too_noisy"))) else ""
+    return f"failed: {fmt.plural(len(checked.of('violated')), 'violation')}{noisy}; {said}"
 
 
 def relative(place: Place, root: str, cwd: str | None) -> str | None:

@@ -18,7 +18,7 @@ from traceview.reports.screen import BOLD, DIM, GREEN, PASTE, RED, YELLOW, Line,
 from traceview.reports.trials import words
 from traceview.trials.model import Results, Trial
 from traceview.words import numbers as fmt
-from traceview.words.text import one_line
+from traceview.words.text import csv_cell, one_line
 
 _TEXT = 20_000
 _PACKAGE = "traceview.reports.trials"
@@ -37,8 +37,6 @@ _ENVIRONMENT = (
     *("platform", "cpu_threads"),
 )
 _LISTS = ("rules", "settings", "price", "arguments", "notes")
-#: A spreadsheet takes what begins so for a formula.
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 _TONES = {"accepted": GREEN, "slower": YELLOW, "changes_results": RED, "failed": RED}
 _PATCH_LINES = 40
 
@@ -104,10 +102,7 @@ def csv(results: Results) -> str:
         lists = {n: (" " if n == "arguments" else "; ").join(getattr(trial, n)) for n in _LISTS}
         known = shared | lists | {"low": low, "high": high}
         cells = [known[name] if name in known else getattr(trial, name) for name in columns]
-        rows.writerow(
-            f"'{each}" if isinstance(each, str) and each.startswith(_FORMULAS) else each
-            for each in cells
-        )
+        rows.writerow(map(csv_cell, cells))
     return text.getvalue()
 
 

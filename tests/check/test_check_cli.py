@@ -64,6 +64,14 @@ def test_a_run_and_a_baseline_of_format_1(cli, documents, tmp_path):
     assert cli("check", good, "--no", "new-findings", "--baseline", bad).code == 0
 
 
+def test_what_was_not_measured_passes_only_where_that_is_allowed(cli, bad):
+    asked = ("check", bad, "--max", "warm_compile_seconds=1")
+    assert cli(*asked).code == 1
+    assert cli(*asked, "--missing", "fail").code == 1
+    assert cli(*asked, "--missing", "skip").code == cli(*asked, "--allow-missing").code == 0
+    assert "1 not checked" in cli.out
+
+
 def test_a_gate_without_limits_is_no_gate(cli, bad):
     assert cli("check", bad).code == 2
     assert "no limit was given" in cli.err

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from msgspec.structs import replace
-from sides import poisoned, side
+from sides import changed, poisoned, side
 
 from traceview.check import check
 from traceview.check.limits import limits_of
@@ -148,3 +148,55 @@ def test_a_file_outside_of_the_root_is_an_address():
 )  # fmt: skip
 def test_files_are_named_from_the_root(path, root, cwd, said):
     assert relative(Place("x", 1, None, path), root, cwd) == said
+
+
+def uncertain(data):
+    data["verdict"] |= {"outcome": "neutral", "speedup": 1.05, "speedup_interval": [0.9, 1.3]}
+
+
+MISSING = {"max": {"warm_compile_seconds": 1}}
+#: What is asked → passed?; status in JSON; line of text; element in JUnit; results and levels of
+#: notifications in SARIF; command of GitHub's.
+STATES = {
+    "passed": ({"max-breaks": 9}, True, "passed", "passed: 1 limit", None, 0, "", "traceview "),
+    "violated": (
+        {"max-breaks": 0},
+        False,
+        "violated",
+        "max-breaks: ",
+        "failure",
+        1,
+        "",
+        "::error ",
+    ),
+    "not measured": (MISSING, False, "violated", "max warm", "failure", 1, "", "::error "),
+    "allowed to be missing": (
+        {**MISSING, "missing": "skip"},
+        *(True, "not_checked", "passed: 0", "skipped", 0, "warning", "::warning "),
+    ),
+    "too noisy": (
+        {"min-speedup": 1},
+        *(False, "too_noisy", "too noisy: min-", "error", 0, "error", "::error "),
+    ),
+    "allowed to be noisy": (
+        {"min-speedup": 1, "missing": "skip"},
+        *(True, "not_checked", "passed: 0", "skipped", 0, "warning", "::warning "),
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_state_is_one_of_its_own_in_every_format(state):
+    asked, passes, status, line, element, results, level, command = STATES[state]
+    found = check(changed(side("bad-gb_item"), uncertain), limits_of(asked, "here"))
+    data = to_json(found)
+    assert (found.passed, data["passed"]) == (passes, passes)
+    assert [each["status"] for each in data["results"]] == [status]
+    assert text.render(found).startswith(line)
+    (case,) = ElementTree.fromstring(ci.junit(found, ROOT).encode()).iter("testcase")
+    assert [child.tag for child in case] == [element] * (element is not None)
+    (log,) = ci.sarif_log(found, ROOT)["runs"]
+    notes = log["invocations"][0]["toolExecutionNotifications"]
+    assert len(log["results"]) == results
+    assert [each["level"] for each in notes] == [level] * bool(level)
+    assert ci.github(found, ROOT).startswith(command)

@@ -1,5 +1,7 @@
 """A run against its limits: what violates one, and that nothing unchecked passes by itself."""
 
+import itertools
+
 import pytest
 from recorded_jobs import diagnosis
 from sides import changed, moved, side
@@ -70,6 +72,48 @@ def test_the_whole_interval_may_be_asked_for():
     assert not gate(bad(), min_speedup=1.4).passed
     assert gate(bad(), min_speedup=1.4, whole_interval=True).passed
     assert not gate(bad(), min_speedup=1.6, whole_interval=True).passed
+
+
+def noisy(data):
+    data["verdict"] |= {"outcome": "neutral", "speedup": 1.05, "speedup_interval": [0.9, 1.3]}
+    for row, ms in zip(data["pairs"], itertools.cycle((0.02, 0.05)), strict=False):
+        row["compiled_ms"] = ms
+    data["verdict"]["compiled_ms"] = 0.03
+
+
+@pytest.mark.parametrize(
+    "asked", [{"min_speedup": 1.0}, {"min_speedup": 1.2}, {"max_step_ms": 0.04}]
+)
+def test_what_is_too_noisy_is_neither_within_a_limit_nor_beyond(asked):
+    run = changed(bad(), noisy)
+    found = gate(run, **asked)
+    assert not found.passed
+    assert [each.status for each in found.results] == ["too_noisy"]
+    assert summary(found) == "failed: 0 violations, 1 too noisy; 0 limits hold"
+    assert gate(run, missing="skip", **asked).of("not_checked")
+    assert gate(run, missing="skip", **asked).passed
+    assert gate(run, min_speedup=0.85, max_step_ms=0.06).passed, "beyond the noise"
+    assert gate(run, min_speedup=1.4).of("violated")
+    assert gate(run, min_speedup=1.2, whole_interval=True).passed
+
+
+def test_without_blocks_or_with_noisy_ones_no_slowdown_is_ruled_out():
+    run = side("gpu-transformer_training")
+
+    def few(data):
+        data["pairs"] = data["pairs"][:2]
+
+    (text,) = lines(gate(changed(run, few), run, no=["slowdowns"]))
+    assert text.endswith("fewer than 3 blocks: no interval")
+
+    def restless(data):
+        for pair, times in zip(data["pairs"], itertools.cycle((1, 3)), strict=False):
+            pair["compiled_ms"] *= times
+
+    found = gate(changed(run, restless), run, no=["slowdowns"])
+    (result,) = found.of("too_noisy")
+    assert result.what == "Compiled step"
+    assert not found.passed
 
 
 def test_what_was_not_recorded_fails_or_is_said():

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import namedtuple
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from traceview.run import Manifest, Run
 
 def choose(console=None, **options):
     options = {"kind": "script", "target": "dir/my train.py", **options}
-    return output_folder(CollectOptions(**options), console or Listener())
+    with ExitStack() as held:
+        return output_folder(CollectOptions(**options), console or Listener(), held)
 
 
 def test_the_default_name_is_the_scripts(tmp_path, monkeypatch):

@@ -227,7 +227,8 @@ async def _diagnosed(
 ) -> Answer:
     """The short answer of a command that makes a run folder, a new one."""
     where = Path(cwd or ".").absolute()
-    folder = new_folder(where / name, _SILENT)
+    with ExitStack() as held:  # the command claims it for itself
+        folder = new_folder(where / name, _SILENT, held)
     try:
         done = await _carried_out([*words, "-o", str(folder), *after], where, ctx)
     finally:

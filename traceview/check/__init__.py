@@ -1,6 +1,6 @@
 """Check one run against limits, and against a baseline if there is one.
 
-A limit that can't be checked fails unless the user allows it.
+A limit that can't be checked, or not for noise, fails unless the user allows it.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ import msgspec
 from msgspec.structs import replace
 
 from traceview.check.limits import ALL, NAMED, Limits
-from traceview.check.model import Checked, Result
+from traceview.check.model import Checked, Result, Status
 from traceview.compare import Side, compare
 from traceview.compare.causes import unseen
-from traceview.compare.figures import Kind, kinds, nothing_seen
+from traceview.compare.figures import Kind, Measured, kinds, nothing_seen
 from traceview.compare.model import Comparison, Place
-from traceview.compare.noise import Sides
+from traceview.compare.noise import IN_BLOCKS, Sides, blocks
+from traceview.diagnosis.sentence import VERY_NOISY, is_noisy
 from traceview.diagnosis.tree import everyone
 from traceview.rules.finding import SEVERITIES
 
 __all__ = ["Checked", "Limits", "Result", "check"]
 
 MOST_PLACES = 10
+_TOO_NOISY = "too noisy to tell, run longer or on a quieter machine"
 _WORSE = {"errors": ("error",), "warnings": ("error", "warning"), "findings": SEVERITIES}
 _OWN_NAMES = {limit: name for name, limit in NAMED.items()}
 
@@ -34,7 +36,7 @@ def check(run: Side, limits: Limits, baseline: Side | None = None) -> Checked:
     comparison = compare(baseline, run) if baseline else None
     gate = _Gate(run, limits, baseline, comparison)
     results = [gate.judged(result) for result in gate.results()]
-    order = {"violated": 0, "not_checked": 1, "passed": 2}
+    order = {"violated": 0, "too_noisy": 1, "not_checked": 2, "passed": 3}
     results.sort(key=lambda result: order[result.status])
     environment = run.diagnosis.environment
     argv, cwd = environment.get("argv"), environment.get("cwd")
@@ -45,7 +47,7 @@ def check(run: Side, limits: Limits, baseline: Side | None = None) -> Checked:
         path = name if cwd is None else str(PurePosixPath(cwd, name))
         script = run.place(path, 1, None)
     return Checked(
-        passed=not any(result.status == "violated" for result in results),
+        passed=not any(result.status in ("violated", "too_noisy") for result in results),
         run=run.subject(),
         baseline=baseline.subject() if baseline else None,
         results=tuple(results),
@@ -64,6 +66,8 @@ class _Gate(msgspec.Struct, frozen=True):
         """With its fingerprint; what could not be checked is violated, unless it may be skipped."""
         if result.status == "not_checked" and self.limits.missing == "fail":
             result = replace(result, status="violated")
+        elif result.status == "too_noisy" and self.limits.missing == "skip":
+            result = replace(result, status="not_checked")
         where = ("", "", "")
         for place in result.places[:1]:
             number = "" if place.line is None else str(place.line)
@@ -143,6 +147,8 @@ class _Gate(msgspec.Struct, frozen=True):
             why = "not recorded in the baseline" if self.baseline else "no baseline was given"
             return replace(result, status="not_checked", why=why)
 
+        if not self.limits.whole_interval and self._is_too_noisy(kind.key, found, wanted):
+            return replace(result, status="too_noisy", why=_TOO_NOISY)
         whole = found.interval if self.limits.whole_interval else None
         low, high = whole or (found.value, found.value)
         if low > wanted if way == "max" else high < wanted:
@@ -151,6 +157,16 @@ class _Gate(msgspec.Struct, frozen=True):
             why = "the report lists no more than these, so there may be more"
             return replace(result, status="not_checked", why=why)
         return result
+
+    def _is_too_noisy(self, key: str, found: Measured, limit: float) -> bool:
+        """Whether a time may as well be beyond ``limit`` as within, as the report says of it."""
+        times = sorted(blocks(self.run, key)) if key in IN_BLOCKS else []
+        spread = (times[len(times) // 10], times[-1 - len(times) // 10]) if times else None
+        interval = found.interval or spread
+        if interval is None or not interval[0] <= limit <= interval[1]:
+            return False
+        unsaid = key == "speedup" and is_noisy(self.run.diagnosis.verdict)
+        return unsaid or interval[1] > VERY_NOISY * interval[0]
 
     def _number_of_findings(self, severity: str, many: float) -> Result:
         found = [
@@ -235,17 +251,22 @@ class _Gate(msgspec.Struct, frozen=True):
                 yield Result(name, "not_checked", pair.label, why=why)
             elif pair.key == "compile_seconds" and machines:
                 yield Result(name, "not_checked", pair.label, why=machines)
+            elif pair.key == "compiled_ms" and pair.ratio_interval is None:
+                yield Result(name, "not_checked", pair.label, why=pair.basis)
             else:
+                low, high = pair.ratio_interval or (1.0, pair.ratio or 1.0)
+                noisy = pair.change == "within_noise" and high > VERY_NOISY * low
+                status: Status = "violated" if pair.change == "worse" else "passed"
                 yield Result(
                     name,
-                    "violated" if pair.change == "worse" else "passed",
+                    "too_noisy" if noisy else status,
                     pair.label,
                     unit=pair.unit,
                     sense="at most",
                     wanted=pair.before,
                     found=pair.after,
                     baseline=pair.before,
-                    why=pair.basis,
+                    why=_TOO_NOISY if noisy else pair.basis,
                 )
 
     def _places(self, key: str) -> tuple[Place, ...]:

@@ -14,12 +14,13 @@ from traceview import contracts
 from traceview.compare.model import Place, Subject
 
 FORMAT = 1
-Status = Literal["passed", "violated", "not_checked"]
+Status = Literal["passed", "violated", "not_checked", "too_noisy"]
 
 
 class Result(msgspec.Struct, frozen=True):
     """The result of one limit; a limit on findings has one result per finding that violates it.
 
+    ``too_noisy``: it may as well be beyond the limit as within, which fails the check as well.
     ``wanted`` and ``found`` are in ``unit``; ``interval`` is the 95 % interval of ``found``.
     ``why``: the reason a limit could not be checked, or a remark. ``fingerprint`` stays the same
     when the code around it moves.

@@ -64,6 +64,9 @@ VIOLATED = 1
     help="What to do if a limit can't be checked: fail (default), or skip it with a note.",
 )
 @click.option(
+    "--allow-missing", is_flag=True, help="The same as --missing skip; also for what is too noisy."
+)
+@click.option(
     "--whole-interval",
     is_flag=True,
     help="Violated only if the speedup's whole 95 % interval is beyond the limit.",
@@ -148,6 +151,8 @@ def _limits(asked: dict[str, Any], baseline: str | None) -> tuple[Limits, str | 
     from traceview.cli.config import check_of_file
     from traceview.errors import UsageError
 
+    if asked.pop("allow_missing"):
+        asked["missing"] = "skip"
     table, where, folder = check_of_file(Path.cwd())
     old = table.pop("baseline", None)
     if old is not None and not isinstance(old, str):

@@ -88,12 +88,13 @@ def compare_command(
 def emit(text: str, out: Path | None) -> None:
     """Write ``text`` to the file, or to stdout."""
     from traceview.cli.console import stdout_color
+    from traceview.run import USERS, write_whole
 
     if out is None:
         click.echo(text, color=stdout_color())
         return
     try:
-        out.write_text(text + "\n", encoding="utf-8", errors="replace")
+        write_whole(out, text + "\n", USERS)
     except OSError as error:
         fact = f"{out} can't be written ({error.strerror or error})."
         raise RunFolderError(fact, "Choose another file with -o.", slug="unwritable") from error

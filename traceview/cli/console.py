@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 
 import click
 
@@ -44,11 +45,14 @@ class Console:
             return
         column = width - max(len(tag), self._shown)
         drawn = f"\x1b[{width - len(tag)}G\x1b[2m{tag}\x1b[22m" if tag else ""
-        click.echo(f"{_SAVE}\x1b[{column}G\x1b[K{drawn}{_RESTORE}", err=True, nl=False, color=True)
+        with suppress(OSError):  # a terminal that is gone ends nothing
+            text = f"{_SAVE}\x1b[{column}G\x1b[K{drawn}{_RESTORE}"
+            click.echo(text, err=True, nl=False, color=True)
         self._shown = len(tag)
 
     def _line(self, text: str) -> None:
-        click.echo(f"traceview: {text}", err=True)
+        with suppress(OSError):
+            click.echo(f"traceview: {text}", err=True)
         self._line_at = time.monotonic()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from traceview.errors import RunFolderError, UsageError
 from traceview.rules.registry import FAMILIES
+from traceview.run import USERS, write_whole
 
 _CODES = Path("tests") / "rules" / "codes.txt"
 _MODULES = Path("traceview") / "rules"
@@ -151,8 +152,8 @@ def write(root: Path, name: str) -> list[Path]:
     ledger = sorted(f"{number} {known}" for known, number in {**given, name: code}.items())
     try:
         for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
-        (root / _CODES).write_text("\n".join(ledger) + "\n", encoding="utf-8")
+            write_whole(path, text, USERS)
+        write_whole(root / _CODES, "\n".join(ledger) + "\n", USERS)
     except OSError as error:
         fact = f"{error.filename} can't be written: {error.strerror}."
         raise RunFolderError(fact, "Check the checkout's permissions.", slug="no-write") from error

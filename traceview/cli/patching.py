@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from pathlib import Path, PurePath
 
@@ -12,7 +13,7 @@ from traceview.collectors.child.patches import NotPatched, applied, file_of
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 from traceview.json_errors import NOT_JSON
 from traceview.parse import load_or_parse
-from traceview.run import Run
+from traceview.run import USERS, Run, beside, write_whole
 from traceview.trials import Remedy, from_json
 from traceview.trials.model import RESULTS
 
@@ -94,14 +95,15 @@ def apply(patch: str, run: Run) -> tuple[Path, Path]:
     except NotPatched as why:
         raise UsageError(f"The patch does not fit {path}: {why}.", _AGAIN, slug="no-fit") from why
     kept = path.with_name(path.name + KEPT)
-    try:
-        with kept.open("xb") as file:
-            file.write(content)
-    except FileExistsError as error:
+    if os.path.lexists(kept):
         fact = f"{kept} exists and was not replaced, so {path.name} was not changed."
-        raise RunFolderError(fact, "Move it away first.", slug="orig") from error
-    scratch = path.with_name(f".{path.name}.part")
-    scratch.write_bytes(new.encode())
-    scratch.chmod(path.stat().st_mode)
-    scratch.replace(path)
+        raise RunFolderError(fact, "Move it away first.", slug="orig")
+    try:
+        write_whole(kept, content, USERS)
+        with beside(path, USERS) as file:
+            file.write(new.encode())
+            os.fchmod(file.fileno(), path.stat().st_mode)
+    except OSError as error:
+        fact = f"{path} could not be changed ({error.strerror or error})."
+        raise RunFolderError(fact, "Apply the patch yourself.", slug="unwritable") from error
     return path, kept

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -184,18 +183,13 @@ def _check_raw(run: Run) -> None:
 
 
 def written(pages: Mapping[Path, str]) -> RunFolderError | None:
-    """Write files with their texts; returns the error if one of them can't be written.
+    """Write files with their texts; returns the error if one of them can't be written."""
+    from traceview.run import write_whole
 
-    Each is written whole or not at all: a reader sees the old file or the new one.
-    """
     for path, text in pages.items():
-        scratch = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            scratch.write_text(text, encoding="utf-8", errors="replace")  # names of files
-            scratch.replace(path)
+            write_whole(path, text)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                scratch.unlink()
             fact = f"{path} could not be written ({error.strerror or error})."
             remedy = "Free some disk space or fix its permissions, then run `traceview report`."
             return RunFolderError(fact, remedy, slug="report-unwritable")

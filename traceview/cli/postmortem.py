@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path("traceview-postmortem")
 _SCRATCH = "scratch"
+_BEGUN = frozenset((_SCRATCH, "raw", ".gitignore"))
 #: polars' allocator keeps freed memory, some 20 MB per process, unless this is set before import.
 ALLOCATOR = ("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:100,muzzy_decay_ms:0")
 _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "events"))
@@ -90,7 +91,7 @@ def postmortem_command(
     wanted = Wanted(**reporting)
     # fail early if one is wrong
     early = asked() if wanted.select or wanted.ignore or scheduler else None
-    folder = _folder(out, resume)
+    folder = _folder(out, resume, ctx.with_resource(ExitStack()))
     with _logs(folder, paths, resume) as found:  # reading starts before the large imports
         choice, executor = early or asked()
         run, damaged = _read(folder, paths, found, executor, resume)
@@ -98,18 +99,22 @@ def postmortem_command(
     ctx.exit(1 if strict and damaged and not code else code)
 
 
-def _folder(out: Path | None, resume: bool) -> Path:
+def _folder(out: Path | None, resume: bool, held: ExitStack) -> Path:
     """The run folder: a new or empty one, or with ``--resume`` the existing one."""
-    from traceview.collectors.output_folder import new_folder
+    from traceview.collectors.output_folder import claimed, new_folder
     from traceview.run import Run
 
     wanted = (out or DEFAULT_FOLDER).absolute()
-    if resume and wanted.exists() and any(wanted.iterdir()):
-        if Run.open(wanted).manifest.target_kind != "logs":
+    there = {path.name for path in wanted.iterdir()} if resume and wanted.is_dir() else set()
+    if there:
+        # one that was killed may have begun no more than these
+        begun = all(name in _BEGUN or name.endswith(".part") for name in there)
+        if not begun and Run.open(wanted).manifest.target_kind != "logs":
             fact = f"{wanted} is the run folder of a script, not of a post-mortem."
             raise UsageError(fact, "Choose another folder with -o.", slug="not-a-postmortem")
+        held.enter_context(claimed(wanted))
         return wanted
-    return new_folder(wanted, Console())
+    return new_folder(wanted, Console(), held)
 
 
 def read_paths(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ def timeline_command(run: Path, out: Path, force: bool) -> None:
     from traceview.cli.pipeline import tables_of
     from traceview.derive.compiler.trace import chrome_trace
     from traceview.errors import NothingToAnalyse, RunFolderError
-    from traceview.run import Run
+    from traceview.run import USERS, Run, write_whole
 
     trace = chrome_trace(tables_of(Run.open(run)))
     spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
@@ -185,13 +186,12 @@ def timeline_command(run: Path, out: Path, force: bool) -> None:
         remedy = "Record a run with `traceview diagnose SCRIPT`."
         raise NothingToAnalyse(fact, remedy, slug="no-times")
 
+    if os.path.lexists(out) and not force:
+        fact = f"{out} already exists and was not changed."
+        raise RunFolderError(fact, "Choose another file, or use --force.", slug="exists")
     data = json.dumps(trace, sort_keys=True, allow_nan=False).encode()
     try:
-        with out.open("wb" if force else "xb") as file:
-            file.write(gzip.compress(data, mtime=0) if out.name.endswith(".gz") else data)
-    except FileExistsError as error:
-        fact = f"{out} already exists and was not changed."
-        raise RunFolderError(fact, "Choose another file, or use --force.", slug="exists") from error
+        write_whole(out, gzip.compress(data, mtime=0) if out.name.endswith(".gz") else data, USERS)
     except OSError as error:
         fact = f"{out} can't be written ({error.strerror})."
         raise RunFolderError(fact, "Choose another file with -o.", slug="unwritable") from error

@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from traceview.json_errors import NOT_JSON
-from traceview.run import Run
+from traceview.run import Run, write_whole
 from traceview.schema import all_tables
 from traceview.tables import Tables, scan_parquet, write_parquet
 
@@ -49,7 +49,7 @@ def save(run: Run, tables: Tables) -> bool:
         for stale in folder.glob("*.parquet"):
             stale.unlink()
         tables.save(folder)
-        (folder / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
+        write_whole(folder / STAMP, json.dumps(stamp))
     except OSError:
         return False
     return True

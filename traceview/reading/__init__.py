@@ -30,7 +30,7 @@ from traceview.reading.jobs import Places
 from traceview.reading.mapping import Task, lost, read
 from traceview.reading.opening import choose, of_chosen, open_tables
 from traceview.reading.parts import Home, Part, Placed
-from traceview.run import PassRecord, Run
+from traceview.run import PassRecord, Run, write_whole
 from traceview.tables import Tables, from_rows, scan_parquet, write_parquet
 
 __all__ = ["Part", "of_chosen", "open_tables", "read_all"]
@@ -59,14 +59,17 @@ def read_all(
         key=lambda task: -(task.source.size or 0),  # the longest first: none is waited for alone
     )
     # What was read of logs that are no longer named, or are to be read again, is removed.
-    for path in (run.folder / parts.FOLDER).iterdir():
-        name = path.name.removesuffix(".json")
-        if name not in read_before:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-                forget(run.folder, name)
+    known = (run.folder / parts.FOLDER).iterdir()
+    stale = [path for path in known if path.name.removesuffix(".json") not in read_before]
+    if todo or stale:  # without these the folder counts as not read to its end
+        for name in ("inputs", "jobs"):
+            (run.tables_folder / f"{name}.parquet").unlink(missing_ok=True)
+    for path in stale:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+            forget(run.folder, path.stem)
     found = list(kept)
     for task, result in executor.map(read, todo):
         found.append(result if isinstance(result, Part) else lost(task, result))
@@ -108,7 +111,7 @@ def _copy_sources(run: Run, logs: Found) -> None:
         copies = folder / "raw" / "sources"
         for path in sorted(copies.iterdir()) if copies.is_dir() else ():
             if path.is_file() and not path.is_symlink() and not (target / path.name).exists():
-                shutil.copyfile(path, target / path.name)
+                write_whole(target / path.name, path.read_bytes())
 
 
 # Parts to partitioned tables: ``tables/NAME/pass=P/PART.parquet``, which polars and DuckDB read.
@@ -145,9 +148,7 @@ def place(run: Path, part: Part, homes: list[Home]) -> None:
                 ).items():
                     settled = parts.placed_path(run, part, table, pass_name, number)
                     settled.parent.mkdir(parents=True, exist_ok=True)
-                    scratch = settled.with_suffix(".part")
-                    write_parquet(rows, scratch, level=1)
-                    scratch.replace(settled)
+                    write_parquet(rows, settled, level=1)
             if target != file:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 file.replace(target)

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 from traceview import __version__
 from traceview.inputs import Source
 from traceview.json_errors import NOT_JSON
+from traceview.run import write_whole
 from traceview.schema import all_tables
 
 FOLDER = "parts"
@@ -117,10 +117,7 @@ def placed_path(run: Path, part: Part, table: str, pass_name: str, piece: int) -
 
 def save(run: Path, part: Part) -> None:
     """Write the part's JSON whole or not at all."""
-    path = run / FOLDER / f"{part.part}.json"
-    scratch = path.with_name(f".{part.part}.{os.getpid()}.part")
-    scratch.write_bytes(msgspec.json.encode(part))
-    scratch.replace(path)
+    write_whole(run / FOLDER / f"{part.part}.json", msgspec.json.encode(part))
 
 
 def load(run: Path, name: str) -> Part | None:

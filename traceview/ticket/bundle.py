@@ -26,7 +26,7 @@ from traceview.contracts import text_of
 from traceview.diagnosis import Diagnosis, from_json, to_json
 from traceview.errors import NothingToAnalyse, RunFolderError
 from traceview.json_errors import NOT_JSON
-from traceview.run import MANIFEST, Run
+from traceview.run import MANIFEST, Run, beside
 from traceview.tables import Tables
 from traceview.ticket.form import Facts, Form, render
 from traceview.ticket.private import HARMLESS_VARIABLES, is_distinct
@@ -110,22 +110,15 @@ def write_ticket(
     files.append(_File("report.html", text=page_of(facts.diagnosis, facts.results)))
     extra = {"fx_graph_runnable.py": facts.runnable, "collect_env.txt": facts.versions}
     files += [_File(name, text=text + "\n") for name, text in extra.items() if text]
-    parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in (page, archive)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _created(parts[0]) as beside, _created(parts[1]) as packed:
-            beside.write(_pack(packed, files, facts, redaction))
-        _search(parts[1], redaction)
-        size = parts[1].stat().st_size
-        parts[1].replace(archive)
-        parts[0].replace(page)
+        with beside(page) as text, beside(archive) as packed:
+            text.write(_pack(packed, files, facts, redaction))
+            _search(packed, redaction)
+            size = packed.seek(0, os.SEEK_END)
     except OSError as error:
         fact = f"The ticket can't be written to {folder} ({error.strerror or error})."
         raise RunFolderError(fact, "Name another folder with -o DIR.", slug="unwritable") from error
-    finally:
-        for path in parts:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
     return Written(page, archive, size, redaction.table())
 
 
@@ -386,7 +379,7 @@ def _free(name: str, used: set[str]) -> str:
     return name
 
 
-def _search(archive: Path, redaction: Redaction) -> None:
+def _search(archive: IO[bytes], redaction: Redaction) -> None:
     """RunFolderError if a value that was taken out is anywhere in the archive."""
     with zipfile.ZipFile(archive) as packed:
         for info in packed.infolist():
@@ -428,9 +421,3 @@ def _unpacked(file: IO[bytes], name: str) -> IO[bytes]:
 def _opened(path: Path) -> IO[bytes]:
     """The file itself, never what a link points to."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
-
-
-def _created(path: Path) -> IO[bytes]:
-    return os.fdopen(
-        os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w+b"
-    )

@@ -15,10 +15,14 @@ _ANSI = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"
     r"|\x1b[@-Z\\^_]|\x9b[0-?]*[ -/]*[@-~]"
 )
-# C0 (less tab and newline), DEL, C1, bidirectional controls, zero-width marks, lone surrogates.
+# C0 (less tab and newline), DEL, C1, soft hyphens, bidirectional controls, zero-width marks, lone
+# surrogates, tags.
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+#: What a spreadsheet takes for the beginning of a formula.
+_FORMULA = tuple("=+-@\t\r")
 # Emoji sequences and Indic scripts need the joiners; they reorder nothing.
 _HARMLESS = frozenset("\u200c\u200d")
 _NOT_WORTH_CUTTING = 25  # characters: as many as are put in their place
@@ -42,6 +46,12 @@ def clean(text: str, limit: int | None = None) -> str:
 def one_line(text: str, limit: int | None = None) -> str:
     """``clean`` with every run of white space made one space."""
     return clean(" ".join(text.split()), limit)
+
+
+def csv_cell(value: object) -> object:
+    """A cell that acts in no terminal and in no spreadsheet; what is no text stays as it is."""
+    text = clean(value) if isinstance(value, str) else value
+    return f"'{text}" if isinstance(text, str) and text.startswith(_FORMULA) else text
 
 
 def sentences(text: str, most: int) -> str:

@@ -131,9 +131,11 @@ def _start(config: dict[str, Any], given: dict[str, str]) -> None:
     except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
         why = f"{type(error).__name__}: {error}"
         note = {"event": "note", "t": None, "what": "starting the collector", "why": why}
-        events = f"events-{os.getpid()}.jsonl"
-        with suppress(OSError, KeyError, TypeError), Path(config["raw"], events).open("a") as file:
-            file.write(json.dumps(note) + "\n")
+        with suppress(OSError, KeyError, TypeError):
+            events = Path(config["raw"], f"events-{os.getpid()}.jsonl")
+            events.touch(0o600)
+            with events.open("a") as file:
+                file.write(json.dumps(note) + "\n")
 
 
 main()
