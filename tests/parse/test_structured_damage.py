@@ -115,8 +115,8 @@ def test_a_file_that_starts_inside_a_payload(tmp_path):
     assert kinds_of(damage) == {"foreign_line": 1}
 
 
-def test_a_gigantic_line_is_cut_and_the_rest_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("traceview.parse.cutting.cutter.MAX_RECORD_BYTES", 10_000)
+def test_a_gigantic_line_is_cut_and_the_rest_is_read(tmp_path, monkeypatch, limit):
+    limit(record=10_000)
     monkeypatch.setattr("traceview.parse.cutting.cutter.BLOCK_BYTES", 1_000)
     log = start(0) + b"x" * 50_000 + b"\n" + start(1) + graph(1, "y" * 50_000) + start(2)
     tables, damage = read(tmp_path, log)

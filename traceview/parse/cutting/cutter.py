@@ -14,6 +14,7 @@ from functools import lru_cache
 from hashlib import md5
 from typing import Protocol
 
+from traceview import limits
 from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting.careful import Careful
 from traceview.parse.cutting.shapes import (
@@ -28,7 +29,6 @@ from traceview.parse.cutting.shapes import (
 )
 
 BLOCK_BYTES = 1 << 20
-MAX_RECORD_BYTES = 1 << 26
 
 _ARTIFACT = re.compile(rb'\{"artifact": \{"name": "([\w.]{1,100})"')
 _PLAIN = re.compile(rb"\w{1,100}")
@@ -44,7 +44,8 @@ class Readable(Protocol):
 def cuts(stream: Readable, report: Report, offset: int = 0, line: int = 1) -> Iterator[Cut]:
     """The records of ``stream``; what is none is reported to ``report``.
 
-    Memory is bounded by one record and one block; a record above 64 MiB is cut and reported.
+    Memory is bounded by one record and one block; a record above ``limits.record`` is cut and
+    reported.
     ``offset`` and ``line`` say where the stream begins in its file.
     """
     careful = Careful(report)
@@ -130,7 +131,7 @@ def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterato
             start = end + 1
         offset += start
         rest = data[start:]
-        if len(rest) > MAX_RECORD_BYTES:
+        if len(rest) > limits.now.record:
             if not skipping:
                 report("too_long", line, rest[:400].decode("utf-8", "replace"))
                 yield Chunk(line, offset, rest, 0, len(rest), False)
@@ -155,7 +156,7 @@ def _longer(rest: bytes, blocks: Iterator[bytes]) -> tuple[bytes, int] | None:
         held.append(block)
         seen = size - 1 if between else size + (first.start() if first else len(block) - 1)
         size += len(block)
-        if between or first or size > MAX_RECORD_BYTES:
+        if between or first or size > limits.now.record:
             break
     return (b"".join(held), max(0, seen)) if len(held) > 1 else None
 
