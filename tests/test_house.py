@@ -22,6 +22,7 @@ FLOORS = {
     "traceview.json_errors": 0,
     "traceview.compile_id": 0,
     "traceview.contracts": 0,
+    "traceview.limits": 0,
     "traceview.run": 0,
     "traceview.words": 0,
     "traceview.torchtext": 0,
