@@ -1,7 +1,7 @@
 """Many mutations of inputs of every kind: no crash, no hang, nothing under another compile.
 
-    python benchmarks/bench_mutations.py [--rounds 10000] [--minutes M] [--limit S] [--state FILE]
-                                         [--processes 2] [--whole] [NAME…]
+    python benchmarks/bench_mutations.py [--rounds 10000] [--by-kind] [--minutes M] [--limit S]
+                                         [--state FILE] [--processes 2] [--whole] [NAME…]
 
 Without ``--whole``, logs go through their readers, and every record that was not touched must
 still be under its own compile. With it, each mutated input goes through whole commands: logs and
@@ -9,6 +9,7 @@ archives through ``postmortem`` and then ``report``, ``check`` or ``compare``; a
 folder through these three; a diagnosis through ``check`` and ``compare``. They must end with an
 exit code that is documented, within S seconds each.
 
+There are so many rounds of every input, or with ``--by-kind`` of all inputs of a kind together.
 Seeds count from 0 for every input. FILE keeps how far each has come, so that a run that was ended
 goes on where it was. The processes take ten mutations of an input at a time, and all inputs come
 equally far. Prints a line for each input and one for each finding; names are whole ones or begin
@@ -58,6 +59,12 @@ class Read:
             signal.alarm(0)
 
 
+def kind_of(name):
+    """Of a log its format, of a file in a run folder which file it is, else the name itself."""
+    what, kind, *file = name.split("/")
+    return {"log": kind, "run": file[-1] if file else kind}.get(what, name)
+
+
 @cache
 def subject(name, whole, limit_s):
     folder = tempfile.mkdtemp(prefix="mutations-")
@@ -82,6 +89,7 @@ def batch(name, whole, limit_s, first, last, until):
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=10_000)
+    options.add_argument("--by-kind", action="store_true")
     options.add_argument("--minutes", type=float, default=1e6)
     options.add_argument("--limit", type=int, default=LIMIT_S)
     options.add_argument("--whole", action="store_true")
@@ -95,19 +103,20 @@ def main():
     kept = json.loads(chosen.state.read_text()) if chosen.state and chosen.state.exists() else {}
     for name in names:
         kept.setdefault(name, {"done": 0, "findings": []})
+    of_kind = Counter(map(kind_of, every)) if chosen.by_kind else Counter()
+    rounds = {name: -(-chosen.rounds // (of_kind[kind_of(name)] or 1)) for name in names}
     until = time.time() + 60 * chosen.minutes
     slowest, spent = Counter(), 0.0
     ahead = BATCH * chosen.processes  # of each log, before any goes on
     with ProcessPoolExecutor(chosen.processes, mp_context=get_context("spawn")) as pool:
-        for end in range(ahead, chosen.rounds + ahead, ahead):
-            due = min(end, chosen.rounds)
+        for end in range(ahead, max(rounds.values()) + ahead, ahead):
             jobs = [
                 pool.submit(
                     *(batch, name, chosen.whole, chosen.limit),
-                    *(seed, min(seed + BATCH, due), until),
+                    *(seed, min(seed + BATCH, end, rounds[name]), until),
                 )
                 for name in names
-                for seed in range(kept[name]["done"], due, BATCH)
+                for seed in range(kept[name]["done"], min(end, rounds[name]), BATCH)
             ]
             for job in jobs:
                 name, first, done, findings, seconds, cpu_s = job.result()
@@ -131,6 +140,11 @@ def main():
         total += Counter(kinds) + Counter(mutations=entry["done"])
         found = ", ".join(f"{n} {kind}" for kind, n in kinds.items()) or "nothing wrong"
         print(f"{name:28} {entry['done']:6} mutations, {found}, slowest {slowest[name]:.2f} s")
+    if chosen.by_kind:
+        done = Counter()
+        for name in names:
+            done[kind_of(name)] += kept[name]["done"]
+        print("by kind " + ", ".join(f"{kind} {n:,}" for kind, n in done.items()))
     print(f"in all {dict(total)}, {spent:.0f} CPU seconds")
 
 

@@ -1,4 +1,4 @@
-"""report.html: one self-contained page. No network, no script needed, under ``MAX_BYTES``."""
+"""report.html: one self-contained page. No network, no script needed, not too long."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 from msgspec.structs import replace
 
+from traceview import limits
 from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
 from traceview.reports import colours, phrases, pictures, view, words
@@ -31,7 +32,6 @@ from traceview.words import names
 from traceview.words import numbers as fmt
 from traceview.words.text import clean, one_line
 
-MAX_BYTES = 2_000_000
 # A template and its styles.
 _REPORT = ("report.html.j2", ("report.css", "pictures.css"))
 _POSTMORTEM = ("job.html.j2", ("report.css", "pictures.css", "job.css"))
@@ -50,7 +50,7 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:ms|µs|s|%|[KMGT]iB)(?!\w))")
 
 
 def render(diagnosis: Diagnosis, tried: Mapping[str, Sequence[str]] = MappingProxyType({})) -> str:
-    """The whole page. Where it would pass ``MAX_BYTES`` it is rendered again with less detail.
+    """The whole page. Where it would pass ``limits.page`` it is rendered again with less detail.
 
     ``tried``: rule → sentences on what came of the remedies that its findings offer.
     """
@@ -60,22 +60,22 @@ def render(diagnosis: Diagnosis, tried: Mapping[str, Sequence[str]] = MappingPro
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     style = Markup("".join(map(asset, styles)))
     page = ""
-    for limits in _LEVELS:
+    for detail in _LEVELS:
         if diagnosis.job is not None:
-            limits = replace(limits, coloured=min(limits.coloured, _JOB_COLOURED))
+            detail = replace(detail, coloured=min(detail.coloured, _JOB_COLOURED))
         page = (
-            _environment(limits.text)
+            _environment(detail.text)
             .get_template(name)
             .render(
                 d=diagnosis,
-                view=View(diagnosis, limits),
+                view=View(diagnosis, detail),
                 tried=tried,
                 style=style,
                 script=Markup(script),
                 script_hash=f"sha256-{digest}",
             )
         )
-        if len(page.encode()) <= MAX_BYTES:
+        if len(page.encode()) <= limits.now.page:
             break
     return page
 

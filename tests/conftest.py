@@ -11,6 +11,9 @@ os.environ["POLARS_NO_PARTITION"] = "1"  # a group_by of a small table in a thir
 import pytest
 import recordings
 from grouping import group, in_order
+from msgspec.structs import replace
+
+from traceview import limits
 
 CHROMIUM = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -28,6 +31,16 @@ def pytest_configure(config):
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all it imports
     sys.dont_write_bytecode = False
     gc.disable()  # until all is collected: what is imported stays, a quarter of the time goes there
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """Sets limits of what is read."""
+
+    def to(**values):
+        monkeypatch.setattr(limits, "now", replace(limits.now, **values))
+
+    return to
 
 
 @pytest.hookimpl(trylast=True)

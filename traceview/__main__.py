@@ -25,9 +25,9 @@ _NO_THREAD = "can't start new thread"  # Python's words
 def main() -> None:
     """Run the command line; our own errors print one sentence of fact and one of remedy.
 
-    The exit code is the command's; 2 or 4 for an error of ours; 130 after a Ctrl-C outside of the
-    target; 1 if stdout is closed early (``| head``). A SIGTERM or SIGHUP ends it as it ends other
-    programs, after it has removed its temporary files and ended its processes.
+    The exit code is the command's; 2 or 4 for an error of ours, 5 for a defect of ours; 130 after a
+    Ctrl-C outside of the target; 1 if stdout is closed early (``| head``). A SIGTERM or SIGHUP ends
+    it as it ends other programs, after it has removed its temporary files and ended its processes.
     """
     gc.set_threshold(_GARBAGE_AFTER)
     _usable_streams()
@@ -85,7 +85,7 @@ def _run() -> int:
     import click
 
     from traceview.cli import traceview
-    from traceview.errors import TraceviewError
+    from traceview.errors import DEFECT, TraceviewError, described, is_defect
 
     try:
         # Without standalone mode a command's ctx.exit(CODE) comes back as the value.
@@ -110,18 +110,24 @@ def _run() -> int:
             return _complain(fact, remedy, 2)
         where = f" ({error.filename})" if error.filename else ""
         if error.errno not in _NO_SPACE:
-            fact = f"The system refused{where}: {error.strerror or error}."
+            fact = f"The system refused{where}: {error.strerror or described(error)}."
             return _complain(fact, "Fix that, and rerun the command.", 2)
         return _complain(
             f"The disk is full, or a limit on file sizes is reached{where}.",
             "Free some disk space, or raise `ulimit -f`, and rerun the command.",
             2,
         )
-    except RuntimeError as error:
-        if str(error) != _NO_THREAD:
+    except BaseException as error:
+        if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+            fact = "The system refused another thread: a limit on processes or memory is reached."
+            return _complain(fact, "Raise `ulimit -u`, or end other programs.", 2)
+        if not is_defect(error):
             raise
-        fact = "The system refused another thread: a limit on processes or memory is reached."
-        return _complain(fact, "Raise `ulimit -u`, or end other programs.", 2)
+        return _complain(
+            f"traceview has a defect here: {described(error)}.",
+            "Please report it with the output of `traceview --debug` and the same command.",
+            DEFECT,
+        )
 
 
 def _has_folder() -> bool:
@@ -152,13 +158,11 @@ def _discard_unwritable() -> bool:
         with suppress(OSError):  # it is none of the system's
             look.register(stream.fileno(), 0)
         gone = bool(look.poll(0))
-        try:
+        full = True
+        with suppress(OSError):
             stream.flush()
-        except OSError:
-            gone_or_full = True
-        else:
-            gone_or_full = gone
-        if gone_or_full:
+            full = False
+        if gone or full:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         lost = lost or gone
     return lost

@@ -27,8 +27,8 @@ from .compiles import Compiles
 from .config import Config
 from .frames import Frames, Sources
 from .memory import Memory
-from .modules import LateHooks
-from .reach import CompileLines
+from .modules import EagerCopies, LateHooks
+from .reach import CompileLines, Loops
 from .recorder import Recorder
 from .remedies import Trials
 from .stances import Stances, inside_compiled_frame
@@ -57,6 +57,7 @@ class Parts:
     threads: Threads
     compiles: Compiles
     hooks: LateHooks
+    copies: EagerCopies
 
 
 class Driver:
@@ -88,7 +89,7 @@ class Driver:
         self._not_theirs_ns = 0
         self._pairs = self._trial_pairs = 0
         self._stops = 0
-        self._lines = CompileLines(parts.frames)
+        self._lines, self._loops = CompileLines(parts.frames), Loops(parts.frames)
         self._plan_began = 0
         self.several_threads = self._crossed = False
         self._began_s = self._news_s = time.monotonic()
@@ -271,6 +272,7 @@ class Driver:
             if not any(each.lstrip("+-") == "cudagraphs" for each in self._config.user_logs):
                 parts.compiles.hush()
             self._on_steady()
+            self._loops.look(self.step)
         elif isinstance(order, plan.PrepareWindow):
             control.only = get_ident() if control.threaded else None
             parts.window.prepare(order.stance)
@@ -366,6 +368,8 @@ class Driver:
         """The plan of this anchor is complete. Ranks must agree on the end: theirs is this one."""
         self._plan = None
         self.plans_done += 1
+        if (job := self._loops.look(self.step)) is not None:
+            self._parts.recorder.write("job_length", region_id=self.anchor.region_id, **job)
         self.anchor.conclude(self.step - self._plan_began)
         alone = self._config.mode == "paired" and not self._settings.fixed
         if not alone or not (self._config.run_to_end or self._may_come()):

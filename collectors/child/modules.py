@@ -1,10 +1,13 @@
-"""What a script does with its modules after it has compiled them: hooks that it registers then.
+"""What a script does with its modules after it has compiled them: hooks, and copies, of then.
 
 Dynamo does not guard a module without hooks against the first one, where the module lies within
 what is compiled (``skip_nnmodule_hook_guards``): what was compiled before goes on without it.
 Whether that is so is looked at in a few calls that nothing times, eager and compiled: a module's
 hooks run where its ``__call__`` runs in Python. Python's profile function sees that; it is gone
 before anything is compiled.
+
+A copy of a module that was compiled in place is not compiled: ``nn.Module.__getstate__`` leaves the
+compiled call out. Where that was, a copy gets a call that counts.
 """
 
 from __future__ import annotations
@@ -15,17 +18,22 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
+from statistics import median
 from types import FrameType
 from typing import Any
 
 from .compiles import Compiles
-from .frames import Frames, Sources
+from .frames import OURS, Frames, Sources, outward
 from .recorder import Recorder
 from .regions import hide_from_dynamo
-from .state import Control, Gate
+from .state import Control, Gate, Region
 
 MOST_HOOKS = 64  # of one process
 LOOKS = 3  # at calls of a region in one stance, after each hook that was registered
+MOST_COPIED = 64  # lines that copy, of one process
+TIMED_CALLS = 64  # of the copies that one line made
+WARMING_CALLS = 2  # of these
 _REGISTER = (
     "register_forward_hook",
     "register_forward_pre_hook",
@@ -192,6 +200,115 @@ class LateHooks:
             self._ran.add(id(frame.f_locals.get("self")))
         elif frame.f_code is self._began:
             sys.setprofile(None)
+
+
+@dataclass(eq=False)
+class _Copied:
+    """Copies that one line made of what one region compiled; ``seconds`` of their first calls."""
+
+    region: Region
+    event: dict[str, Any]
+    copies: int = 0
+    calls: int = 0
+    calls_before: int = 0
+    made_s: float = 0.0
+    seconds: list[float] = field(default_factory=list)
+
+
+class EagerCopies:
+    """Writes a ``module_copies`` event for each line that copied a module compiled in place."""
+
+    def __init__(
+        self, control: Control, recorder: Recorder, frames: Frames, sources: Sources
+    ) -> None:
+        self._control, self._recorder = control, recorder
+        self._frames, self._sources = frames, sources
+        self._lines: dict[tuple[Any, ...], _Copied] = {}
+        self._is_compiling: Callable[[], bool] = bool
+
+    def watch(self, torch: Any) -> None:
+        """Hear of every module that gets another one's state."""
+        module, self._is_compiling = torch.nn.Module, torch.compiler.is_compiling
+        plain = module.__setstate__
+
+        @functools.wraps(plain)
+        def __setstate__(self_: Any, state: Any) -> None:
+            plain(self_, state)
+            if not self._control.off:
+                try:
+                    self._made(self_, sys._getframe(1))
+                except Exception as error:  # noqa: BLE001 - the script's call must return
+                    self._recorder.note("copies of compiled modules", error)
+
+        module.__setstate__ = __setstate__
+
+    def _made(self, copied: Any, frame: FrameType) -> None:
+        is_torch = self._frames.is_torch
+        by = next(each for each in outward(frame) if not is_torch(each.f_code.co_filename))
+        local = by.f_locals if by.f_code.co_name == "_reconstruct" else {}
+        region = self._region(copied, local.get("x"))
+        files = (each.f_code.co_filename for each in outward(frame))
+        near = (file for file in files if file.startswith(OURS) or self._frames.is_user(file))
+        if region is None or next(near, OURS).startswith(OURS):
+            return
+        site = self._frames.call_site(frame) or {}
+        key = region.region_id, site.get("file"), site.get("line")
+        if key not in self._lines:
+            if len(self._lines) >= MOST_COPIED:
+                return
+            self._sources.keep(site.get("file"))
+            event = {"how": "deepcopy" if local else "pickle", "module": type(copied).__qualname__}
+            self._lines[key] = _Copied(region, event | site)
+        line = self._lines[key]
+        line.copies += 1
+        line.calls_before, line.made_s = region.calls, time.monotonic()
+        copied._compiled_call_impl = self._counting(weakref.ref(copied), line)
+
+    def _region(self, copied: Any, original: Any) -> Region | None:
+        """Of the module that was copied; of one of its class, where it came out of a pickle."""
+        for gate in list(self._control.gates):
+            if getattr(gate.original, "__name__", None) == "_call_impl":  # nn.Module.compile()
+                owner = getattr(gate.original, "__self__", None)
+                if owner is original if original is not None else type(owner) is type(copied):
+                    return gate.region
+        return None
+
+    def _counting(self, of: weakref.ref[Any], line: _Copied) -> Callable[..., Any]:
+        """What a copy calls in place of the compiled call; it must not keep the copy alive."""
+        is_compiling, clock, control = self._is_compiling, time.perf_counter, self._control
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            module: Any = of()
+            # Compiled code that is made to run in eager has it compiled within.
+            if is_compiling() or (control.eager and control.depth):
+                return module._call_impl(*args, **kwargs)
+            line.calls += 1
+            if line.calls > TIMED_CALLS:
+                return module._call_impl(*args, **kwargs)
+            began = clock()
+            try:
+                return module._call_impl(*args, **kwargs)
+            finally:
+                line.seconds.append(clock() - began)
+
+        hide_from_dynamo(call)
+        return call
+
+    def finish(self) -> None:
+        """The script has ended."""
+        for line in self._lines.values():
+            steady = list(islice(line.seconds, WARMING_CALLS, None))
+            self._recorder.write(
+                "module_copies",
+                region_id=line.region.region_id,
+                **line.event,
+                copies=line.copies,
+                calls=line.calls,
+                call_ms=median(steady) * 1000 if steady else None,
+                region_calls_before=line.calls_before,
+                region_calls_after=line.region.calls - line.calls_before,
+                since_s=time.monotonic() - line.made_s,
+            )
 
 
 def _path(original: Any, module: Any) -> str | None:

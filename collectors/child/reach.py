@@ -1,19 +1,26 @@
-"""Lines of the user's files that call torch.compile: which of them can still run.
+"""What of the user's files is still to run: lines that call torch.compile, and loops of steps.
 
-A static look, made where a plan is complete and the run could be stopped. A line that has run is
+Lines are looked at where a plan is complete and the run could be stopped. One that has run is
 ahead only if a loop, or a call that is still to come, leads to it again. One that has not run is
 ahead unless the code around it has gone past it. What nothing calls counts as ahead, too: the
 driver does not wait for ever.
+
+Of the ``for`` loops around a step, the lengths are read where they can be without running any code
+of the user's: ``range`` of names and numbers, lists, a ``DataLoader``, and these in ``enumerate``,
+``zip`` or ``tqdm``. How far they have come, their variables say.
 """
 
 from __future__ import annotations
 
 import ast
+import math
+import operator
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from types import FrameType
+from typing import Any
 
 from .frames import Frames, outward
 
@@ -172,3 +179,164 @@ def _scopes(tree: ast.Module) -> list[_Scope]:
     for statement in tree.body:
         visit(statement, found[0])
     return [scope for scope in found if scope.compiles or scope.loops or scope.uses]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A ``for`` loop that runs: its length and how many times it has come round, where known."""
+
+    file: str
+    line: int
+    length: int | None
+    done: int | None
+
+
+class Loops:
+    """The length of the job in steps, from two looks at the loops around one."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._trees: dict[str, ast.Module | None] = {}
+        self._before: tuple[int, list[_Loop]] = (0, [])
+
+    def look(self, step: int) -> dict[str, Any] | None:
+        """``steps`` of the job, and ``file`` and ``line`` of its outermost loop; None: unknown."""
+        before, first = self._before
+        loops = [
+            loop
+            for frame in reversed(list(outward(sys._getframe(1))))
+            if self._frames.is_user(frame.f_code.co_filename)
+            for loop in self._around(frame)
+        ]
+        self._before = step, loops
+        same = [(each.file, each.line) for each in loops] == [(e.file, e.line) for e in first]
+        if not loops or not same:
+            return None
+        steps = _steps(step, loops, before, first)
+        if steps is None or steps < step:
+            return None
+        return {"steps": steps, "file": loops[0].file, "line": loops[0].line}
+
+    def _around(self, frame: FrameType) -> Iterator[_Loop]:
+        """The loops of a function that runs, outermost first."""
+        code, line = frame.f_code, frame.f_lineno
+        node: ast.AST | None = self._tree(code.co_filename)
+        name, loops = "<module>", list[ast.For | ast.While]()
+        while node is not None:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                name, loops = node.name, []
+            elif isinstance(node, (ast.For, ast.While)) and _spans(node.body, line):
+                loops.append(node)
+            inner = (each for each in ast.iter_child_nodes(node) if _spans([each], line))
+            node = next(inner, None)
+        if name != code.co_name:
+            return  # a lambda or a comprehension: the loops are its caller's
+        for loop in loops:
+            known = (None, None) if isinstance(loop, ast.While) else _progress(loop, frame)
+            yield _Loop(code.co_filename, loop.lineno, *known)
+
+    def _tree(self, file: str) -> ast.Module | None:
+        if file not in self._trees:
+            try:
+                with open(file, encoding="utf-8") as opened:  # noqa: PTH123 - as co_filename is
+                    self._trees[file] = ast.parse(opened.read(MAX_BYTES))
+            except (OSError, ValueError, SyntaxError, RecursionError):
+                self._trees[file] = None
+        return self._trees[file]
+
+
+def _spans(nodes: list[Any], line: int) -> bool:
+    """Whether ``line`` is within these statements."""
+    first, last = getattr(nodes[0], "lineno", None), getattr(nodes[-1], "end_lineno", None)
+    return first is not None and last is not None and first <= line <= last
+
+
+def _steps(step: int, loops: list[_Loop], before: int, first: list[_Loop]) -> int | None:
+    """Steps so far, and those of the rounds to come at the rate of those between two looks."""
+    counted = [
+        *takewhile(
+            lambda pair: pair[1].length and pair[1].done is not None, zip(first, loops, strict=True)
+        )
+    ]
+    whole, done, earlier = 1, 0, 0
+    for then, now in counted:
+        whole, done = whole * now.length, done * now.length + now.done  # type: ignore[operator]
+        earlier = earlier * now.length + (then.done or 0)  # type: ignore[operator]
+    if done > earlier:
+        return round(step + (step - before) / (done - earlier) * (whole - done))
+    lengths = [loop.length for loop in loops]
+    return None if None in lengths else math.prod(lengths)  # type: ignore[arg-type]
+
+
+_WRAPPERS = ("enumerate", "tqdm", "reversed", "sorted", "list", "iter")
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+def _progress(loop: ast.For, frame: FrameType) -> tuple[int | None, int | None]:
+    """Length of a loop, and how many times it has come round."""
+    try:
+        over, counter = loop.iter, loop.target
+        start, step = 0, 1
+        while isinstance(over, ast.Call) and _named(over) in _WRAPPERS and over.args:
+            if _named(over) == "enumerate" and isinstance(counter, ast.Tuple):
+                start = _value(over.args[1], frame) if len(over.args) > 1 else 0
+                counter = counter.elts[0]
+                return _length(over.args[0], frame), _value(counter, frame) - start
+            over = over.args[0]
+        length = _length(over, frame)
+        if isinstance(over, ast.Call) and _named(over) in ("range", "trange"):
+            bounds = [_value(each, frame) for each in over.args]
+            start = bounds[0] if len(bounds) > 1 else 0
+            step = bounds[2] if len(bounds) > 2 else 1
+            return length, (_value(counter, frame) - start) // step
+    except (TypeError, ValueError, LookupError, AttributeError, ZeroDivisionError):
+        return None, None
+    return length, None
+
+
+def _named(call: ast.Call) -> str | None:
+    return getattr(call.func, "id", getattr(call.func, "attr", None))
+
+
+def _length(node: ast.expr, frame: FrameType) -> int:
+    """How many items; a LookupError where that can't be read."""
+    if isinstance(node, ast.Call):
+        name = _named(node)
+        if name in ("range", "trange"):
+            return len(range(*(_value(each, frame) for each in node.args)))
+        if name == "zip":
+            return min(_length(each, frame) for each in node.args)
+        if name in _WRAPPERS:
+            return _length(node.args[0], frame)
+        raise LookupError
+    found = _value(node, frame)
+    is_loader = type(found).__module__.startswith("torch.utils.data")
+    if isinstance(found, (list, tuple, dict, range)) or is_loader:
+        return len(found)
+    raise LookupError
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """What an expression is, by reading names and attributes alone; a LookupError otherwise."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
+        return ast.literal_eval(node)
+    if isinstance(node, ast.Name):
+        local = frame.f_locals
+        return local[node.id] if node.id in local else frame.f_globals[node.id]
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, frame)
+        return {**vars(type(owner)), **vars(owner)}[node.attr]
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        left, right = _value(node.left, frame), _value(node.right, frame)
+        if type(left) is type(right) is int:
+            return _OPERATIONS[type(node.op)](left, right)
+    if isinstance(node, ast.Call) and _named(node) == "len" and len(node.args) == 1:
+        return _length(node.args[0], frame)
+    raise LookupError

@@ -22,7 +22,7 @@ from .guards import keep_guard_lines, time_guards
 from .listener import Calls, on_optimizer_step
 from .logs import quiet_stderr
 from .memory import Memory
-from .modules import LateHooks
+from .modules import EagerCopies, LateHooks
 from .recorder import Recorder
 from .regions import Regions
 from .remedies import Trials, said
@@ -65,6 +65,7 @@ class Session:
             threads=Threads(recorder, frames, sources),
             compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),
             hooks=LateHooks(control, recorder, frames, sources, lambda: self._driver.step_now),
+            copies=EagerCopies(control, recorder, frames, sources),
         )
         self._driver = Driver(config, self._parts, self._steady)
         self._regions = Regions(torch, control, recorder, frames, sources)
@@ -108,6 +109,7 @@ class Session:
         self._parts.compiles.watch_resets()
         if self._serving is None:
             self._try("hooks of modules", lambda: self._parts.hooks.watch(self._parts.torch))
+            self._try("copies of modules", lambda: self._parts.copies.watch(self._parts.torch))
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
         disabled = compiling_disabled()
@@ -170,6 +172,7 @@ class Session:
         self._try("looking for what to compile", self._compiling.finish)
         self._try("profiler window", lambda: parts.window.stop(step_ended=False))
         self._write_error()
+        self._try("copies of modules", parts.copies.finish)
         self._try("last blocks", lambda: parts.timer.settle(wait=True))
         self._try("the trial under way", self._end_trial)
         parts.stances.look()

@@ -12,10 +12,11 @@ from itertools import chain
 import msgspec
 from markupsafe import Markup
 
+from traceview import limits
 from traceview.compare.model import Comparison, MatchedPair
 from traceview.reports import words as shared
 from traceview.reports.compare import words
-from traceview.reports.html import MAX_BYTES, asset, environment
+from traceview.reports.html import asset, environment
 from traceview.reports.markdown import (
     code,
     details,
@@ -50,15 +51,15 @@ _CAUSES, _FRAMES, _BREAKS, _DIFFERENCES = 12, 5, 8, 8
 def html(comparison: Comparison) -> str:
     """The whole page, light and dark.
 
-    Where it would pass ``MAX_BYTES`` it is rendered again with less detail.
+    Where it would pass ``limits.page`` it is rendered again with less detail.
     """
     style = Markup(asset("report.css") + asset("compare.css", _PACKAGE))
     page = ""
-    for limits in _LEVELS:
-        templates = environment(_PACKAGE, limits.text, {"words": words, "shared": shared})
+    for detail in _LEVELS:
+        templates = environment(_PACKAGE, detail.text, {"words": words, "shared": shared})
         template = templates.get_template("compare.html.j2")
-        page = template.render(c=comparison, style=style, limits=limits)
-        if len(page.encode()) <= MAX_BYTES:
+        page = template.render(c=comparison, style=style, limits=detail)
+        if len(page.encode()) <= limits.now.page:
             break
     return page
 

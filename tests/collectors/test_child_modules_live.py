@@ -1,4 +1,6 @@
-"""Hooks that come after the first compiled call, as the collector sees them."""
+"""Hooks and copies that come after a module was compiled, as the collector sees them."""
+
+import ast
 
 import pytest
 from child_runs import run_child, write_script
@@ -68,3 +70,49 @@ def test_a_setting_that_guards_them_leaves_nothing_to_look_at(tmp_path):
     run = run_child(write_script(tmp_path, script), steps=4, run_to_end=True)
     assert run.out.split("\n")[0] == "['a', 'b']", run.err
     assert run.of("late_hook") == []
+
+
+COPIES = """
+    import copy
+    import pickle
+    import weakref
+    import torch
+    from torch import nn
+
+    class Pair(nn.Module):
+        def __init__(self, a, b):
+            super().__init__()
+            self.a, self.b = a, b
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    net = nn.Linear(4, 4)
+    net.compile(backend="eager")
+    x = torch.ones(2, 4)
+    with torch.no_grad():
+        net(x)
+        copied = copy.deepcopy(net)
+        again = copy.deepcopy(copied)
+        loaded = pickle.loads(pickle.dumps(net))
+        within = copy.deepcopy(net)
+        pair = torch.compile(Pair(net, within), backend="eager", fullgraph=True)
+        for _ in range(400):
+            assert torch.equal(pair(x), within(copied(x)))
+            again(x), loaded(x)
+    gone = weakref.ref(copied)
+    del copied
+    print([gone() is None, "_compiled_call_impl" in again.__getstate__()])
+"""
+
+
+def test_copies_of_a_module_compiled_in_place_are_counted_where_they_are_called(tmp_path):
+    run = run_child(write_script(tmp_path, COPIES), steps=4, run_to_end=True)
+    assert ast.literal_eval(run.out) == [True, False], run.err
+    copied, loaded, within = run.of("module_copies")
+    assert [each["how"] for each in (copied, loaded, within)] == ["deepcopy", "pickle", "deepcopy"]
+    assert [each["calls"] for each in (copied, loaded, within)] == [400, 400, 400]
+    assert [each["copies"] for each in (copied, loaded, within)] == [1, 1, 1]
+    assert copied["line"] + 3 == within["line"]
+    assert copied["region_calls_before"] == 1
+    assert copied["call_ms"] > 0

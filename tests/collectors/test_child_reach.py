@@ -8,7 +8,7 @@ import types
 import pytest
 
 from traceview.collectors.child.frames import Frames
-from traceview.collectors.child.reach import CompileLines
+from traceview.collectors.child.reach import CompileLines, Loops
 
 
 def seen(tmp_path, monkeypatch, text, then=None):
@@ -96,3 +96,46 @@ def test_a_file_that_is_no_python_says_nothing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "odd_of_test", module)
     lines = CompileLines(Frames(None, str(tmp_path)))
     assert list(lines.found(set())) == []
+
+
+def lengths(tmp_path, text, looks):
+    """What ``look()`` found in the steps numbered ``looks`` of a script that calls ``step()``."""
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(text))
+    loops, found, calls = Loops(Frames(None, str(tmp_path))), [], iter(range(10**6))
+
+    def step():
+        number = next(calls)
+        if number in looks:
+            found.append(loops.look(number))
+
+    args = types.SimpleNamespace(epochs=5)
+    exec(builtins.compile(path.read_text(), str(path), "exec"), {"step": step, "args": args})
+    return [each and each["steps"] for each in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("for n in range(300):\n    step()", 300),
+        ("N = 100\nfor n in range(10, 3 * N + 10):\n    step()", 300),
+        ("for n in range(600, 0, -2):\n    step()", 300),
+        ("for n in range(150):\n    step()\n    step()", 300),
+        ("for e in range(args.epochs):\n    for n in range(60):\n        step()", 300),
+        ("for e in range(args.epochs):\n    for x in [0] * 60:\n        step()", None),
+        ("x = [0] * 60\nfor e in range(args.epochs):\n    for y in x:\n        step()", 300),
+        ("x = [0] * 300\nfor i, y in enumerate(x):\n    if i % 2 == 0:\n        step()", 150),
+        ("def f():\n    step()\nfor e in range(3):\n    for n in range(100):\n        f()", 300),
+        ("n = 0\nwhile n < 300:\n    n += 1\n    step()", None),
+        ("def g():\n    yield from range(300)\nfor n in g():\n    step()", None),
+        ("[step() for n in range(300)]", None),
+        ("for n in range(300):\n    pass\nelse:\n    [step() for n in range(300)]", None),
+    ],
+)
+def test_the_loops_around_a_step_say_how_many_there_are(tmp_path, text, steps):
+    assert lengths(tmp_path, text, looks=(10, 50)) == [None, steps]
+
+
+def test_only_looks_from_the_same_loops_are_compared(tmp_path):
+    text = "for n in range(20):\n    step()\nfor n in range(20):\n    step()"
+    assert lengths(tmp_path, text, looks=(10, 30)) == [None, None]

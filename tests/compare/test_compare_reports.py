@@ -8,10 +8,11 @@ import jsonschema
 import pytest
 from sides import NASTY, moved, poisoned, side
 
+from traceview import limits
 from traceview.compare import compare
 from traceview.compare.model import schema, to_json
 from traceview.contracts import text_of
-from traceview.reports.compare import MAX_BYTES, html, markdown, terminal
+from traceview.reports.compare import html, markdown, terminal
 from traceview.words.text import display_width
 
 ABOVE = "import os\nimport sys\n"
@@ -106,7 +107,7 @@ def test_the_page_is_whole_and_loads_nothing(comparison):
     source = html(comparison)
     page = Page(source)
     assert page.problems == []
-    assert len(source.encode()) < MAX_BYTES
+    assert len(source.encode()) < limits.now.page
     tags = {tag for tag, _ in page.elements}
     assert not tags & {"script", "img", "link", "iframe", "form"}
     for _, attributes in page.elements:

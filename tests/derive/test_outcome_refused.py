@@ -1,4 +1,4 @@
-"""Scripts whose torch.compile call raised: the outcome's reason, from recorded runs."""
+"""Scripts that call nothing compiled, or whose torch.compile call raised: the outcome's reason."""
 
 import pytest
 
@@ -16,3 +16,11 @@ def test_the_reason_names_the_error(tables_of, name, outcome, said):
     assert row["outcome"] == outcome
     assert said in row["reason"]
     assert "known options" not in row["reason"]
+
+
+def test_copies_of_what_was_compiled_in_place_are_nothing_compiled(tables_of):
+    (row,) = tables_of("bad-cap_copy_in_eager")["speedups"].to_dicts()
+    assert row["outcome"] == "not_compiled"
+    assert "calls copies of what it compiled in place" in row["reason"]
+    (row,) = tables_of("good-cap_copy_in_eager")["speedups"].to_dicts()
+    assert row["outcome"] != "not_compiled"

@@ -10,7 +10,7 @@ import pytest
 from logs import read, structured, tar_of, textlog, zip_of
 from msgspec import structs
 
-from traceview.inputs import DamagedInput, find, packing
+from traceview.inputs import DamagedInput, find
 from traceview.inputs.packing import packing_of
 
 FILES = {"logs/rank_0.log": structured(), "logs/out.txt": textlog(), "logs/train.py": b"import x"}
@@ -175,8 +175,8 @@ def test_an_encrypted_member_is_skipped_and_said(tmp_path, scratch):
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-def test_a_bomb_ends_at_what_can_be_meant(tmp_path, monkeypatch, pack):
-    monkeypatch.setattr(packing, "ALWAYS_BYTES", 1 << 20)
+def test_a_bomb_ends_at_what_can_be_meant(tmp_path, limit, pack):
+    limit(bomb=1 << 20)
     (source,) = found_in(tmp_path, pack(structured() + b"\n" * (1 << 27))).sources
     got = 0
     with source.open() as stream, pytest.raises(DamagedInput) as error:  # noqa: PT012
@@ -186,9 +186,8 @@ def test_a_bomb_ends_at_what_can_be_meant(tmp_path, monkeypatch, pack):
     assert got < 1 << 26
 
 
-def test_many_small_bombs_in_one_archive_are_one(tmp_path, scratch, monkeypatch):
-    monkeypatch.setattr("traceview.inputs.search.ALWAYS_BYTES", 1 << 20)
-    monkeypatch.setattr("traceview.inputs.search.MOST_TIMES", 20)
+def test_many_small_bombs_in_one_archive_are_one(tmp_path, scratch, limit):
+    limit(bomb=1 << 20, ratio=20)
     member = structured() + b"\n" * (1 << 22)
     found = found_in(tmp_path, zip_of({f"{n}.log": member for n in range(20)}), scratch)
     written = sum(path.stat().st_size for path in scratch.iterdir())
@@ -196,8 +195,8 @@ def test_many_small_bombs_in_one_archive_are_one(tmp_path, scratch, monkeypatch)
     assert written < 20 * len(member) / 2
 
 
-def test_too_many_members_end_the_archive(tmp_path, scratch, monkeypatch):
-    monkeypatch.setattr("traceview.inputs.archives.MOST_MEMBERS", 10)
+def test_too_many_members_end_the_archive(tmp_path, scratch, limit):
+    limit(members=10)
     files = {f"{n}.log": structured() + b"%d" % n for n in range(20)}
     found = found_in(tmp_path, tar_of(files), scratch)
     assert len(found.sources) == 10

@@ -217,7 +217,7 @@ def test_what_nests_too_deeply_is_damage_or_null(tmp_path):
         return value
 
     deep = '{"event": "note", "what": ' + "[" * 5000 + "]" * 5000 + "}\n"
-    region = {"event": "region", "t": 1, "region_id": 0, "options": nested(500)}
+    region = {"event": "region", "t": 1, "region_id": 0, "options": nested(150)}
     tables, damage = read(tmp_path, (7, [BEGIN, region]), tail=deep)
     assert [(kind, times) for kind, times, _ in damage.kinds()] == [("bad_json", 1)]
     assert tables["regions"].height == 1

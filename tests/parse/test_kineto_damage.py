@@ -160,8 +160,8 @@ def many(number, name="aten::op{}"):
     return [event(name.format(n), "cpu_op", 10 * n, 5, Shapes=[n]) for n in range(number)]
 
 
-def test_names_beyond_the_limit_are_one_name_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns, "MOST_WORDS", 20)
+def test_names_beyond_the_limit_are_one_name_and_counted(tmp_path, limit):
+    limit(names=20)
     tables, damage = read(tmp_path / "t.json", json.dumps({"traceEvents": many(50)}).encode())
     names = tables["cpu_ops"]["name"].to_list()
     assert names == [f"aten::op{n}" for n in range(20)] + [columns.OTHERS] * 30
@@ -171,15 +171,14 @@ def test_names_beyond_the_limit_are_one_name_and_counted(tmp_path, monkeypatch):
     assert (set(tables["cpu_ops"]["name"]), damage) == ({"aten::op"}, {})
 
 
-def test_events_beyond_the_limit_are_left_out_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns, "MOST_EVENTS", 7)
+def test_events_beyond_the_limit_are_left_out_and_counted(tmp_path, limit):
+    limit(events=7)
     tables, damage = read(tmp_path / "t.json", json.dumps({"traceEvents": many(50)}).encode())
     assert (tables["cpu_ops"].height, damage) == (7, {"too_many_events": 43})
 
 
-def test_what_another_process_left_out_is_counted_here(monkeypatch):
-    monkeypatch.setattr(columns, "MOST_WORDS", 5)
-    monkeypatch.setattr(columns, "MOST_EVENTS", 12)
+def test_what_another_process_left_out_is_counted_here(limit):
+    limit(names=5, events=12)
     there, here = Gathered(), Gathered()
     for gathered, number in ((there, 20), (here, 3)):
         gathered.add(decode_events(json.dumps(many(number)).encode()))

@@ -1,6 +1,7 @@
 """Damaged structured logs: what is whole is read, what is not is counted, nothing is made up."""
 
 import gzip
+import time
 
 import pytest
 from structured_log_tools import PREFIX, artifact, at, kinds_of, read, read_file, record
@@ -115,8 +116,19 @@ def test_a_file_that_starts_inside_a_payload(tmp_path):
     assert kinds_of(damage) == {"foreign_line": 1}
 
 
-def test_a_gigantic_line_is_cut_and_the_rest_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("traceview.parse.cutting.cutter.MAX_RECORD_BYTES", 10_000)
+def test_blank_lines_cost_next_to_nothing_and_are_counted(tmp_path):
+    blank = b"\n" * 3_000_000
+    began = time.process_time()
+    log = start(0) + blank + start(1) + graph(1) + b"\n\n" + start(2)
+    tables, damage = read(tmp_path, log + blank)
+    assert time.process_time() - began < 1
+    lines = [1, 3_000_002, 3_000_005 + graph(1).count(b"\n")]
+    assert tables["compiles"]["raw_line"].to_list() == lines
+    assert kinds_of(damage) == {}
+
+
+def test_a_gigantic_line_is_cut_and_the_rest_is_read(tmp_path, monkeypatch, limit):
+    limit(record=10_000)
     monkeypatch.setattr("traceview.parse.cutting.cutter.BLOCK_BYTES", 1_000)
     log = start(0) + b"x" * 50_000 + b"\n" + start(1) + graph(1, "y" * 50_000) + start(2)
     tables, damage = read(tmp_path, log)

@@ -3,8 +3,9 @@
 import time
 
 import pytest
-from work import die_of_three, double, double_and_die_soon, fail
+from work import die_of_three, double, double_and_die_soon, fail_of_three, refuse
 
+from traceview.errors import UsageError
 from traceview.reading.executors import Processes, Serial, WorkerDied
 
 
@@ -27,6 +28,13 @@ def test_a_worker_that_dies_while_it_has_nothing_to_do_is_replaced():
     assert results == [(n, 2 * n) for n in range(3)]
 
 
-def test_an_error_of_ours_is_not_hidden():
-    with pytest.raises(ValueError, match="7"):
-        list(Processes(2).map(fail, [7, 7]))
+@pytest.mark.parametrize("executor", [Serial(), Processes(2)])
+def test_an_error_costs_its_own_item_and_is_its_result(executor):
+    results = list(executor.map(fail_of_three, range(5)))
+    assert [repr(result) for item, result in results if item == 3] == ["ValueError(3)"]
+    assert sorted(pair for pair in results if pair[0] != 3) == [(n, 2 * n) for n in (0, 1, 2, 4)]
+
+
+def test_what_the_user_has_to_solve_ends_the_map():
+    with pytest.raises(UsageError):
+        list(Processes(2).map(refuse, [1, 2]))

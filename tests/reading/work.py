@@ -24,8 +24,16 @@ def double_and_die_soon(item):
     return 2 * item
 
 
-def fail(item):
-    raise ValueError(item)
+def fail_of_three(item):
+    if item == 3:
+        raise ValueError(item)
+    return 2 * item
+
+
+def refuse(item):
+    from traceview.errors import UsageError
+
+    raise UsageError("It can't be done.", f"Leave {item} out.", slug="refused")
 
 
 def say_and_sleep(item):

@@ -540,3 +540,39 @@ def test_a_script_that_died_had_no_time_to_call(make):
     for end in ({"exit_kind": "timeout"}, {"exit_kind": "exit", "exit_code": 1}):
         cut = make(regions=[uncalled], runs=[{**RUN, **end}])
         assert found("cap-nothing-compiled", cut) == ()
+
+
+# -- cap-copy-in-eager -------------------------------------------------------------------------
+
+COPIES = {
+    "pid": 1, "region_id": 0, "how": "deepcopy", "module": "Cell", "file": "/u/train.py",
+    "line": 30, "function": "perturbed", "copies": 5, "calls": 1000, "call_ms": 0.5,
+    "region_calls_before": 1, "region_calls_after": 0, "since_s": 20.0,
+}  # fmt: skip
+
+
+def of_copies(make, **changed):
+    found = {"module_copies": [COPIES | changed], "regions": [REGION]}
+    return list(RULES["cap-copy-in-eager"].check(make(**found)))
+
+
+def test_copies_that_are_called_in_place_of_the_compiled_module(make):
+    (finding,) = of_copies(make)
+    assert finding.title == ("5 copies of Cell (train.py:30), called 1,000 times, are not compiled")
+    assert finding.cost.ms_per_step is None
+    assert "0.500 ms of host time each" in finding.evidence[0].text
+    assert "called 0 times after that" in finding.evidence[1].text
+
+
+def test_a_copy_that_is_called_with_every_step_costs_its_eager_time(make):
+    (finding,) = of_copies(make, copies=1, calls=100, region_calls_after=100)
+    assert finding.title.startswith("A copy of Cell (train.py:30)")
+    assert finding.cost.ms_per_step == 0.5
+
+
+@pytest.mark.parametrize(
+    "rarely",
+    [{"calls": 2}, {"calls": 40, "region_calls_after": 100}, {"region_calls_before": 2000}],
+)
+def test_copies_that_are_called_now_and_then_are_not_reported(make, rarely):
+    assert of_copies(make, **rarely) == []

@@ -520,3 +520,9 @@ def test_blocks_cost_their_part_of_the_compile(make):
     assert finding.title == "10 identical blocks of 5 operations are compiled separately"
     assert finding.cost.seconds == pytest.approx(9.0 * 45 / 51)
     assert (finding.severity, finding.location.line) == ("info", 20)
+
+
+def test_a_minute_for_blocks_is_worth_a_warning_in_any_job(make):
+    tables = make(compiles=[{**COMPILE, "duration_us": 80e6}], graphs=unrolled("forward"))
+    (finding,) = found("ct-repeated-blocks", tables)
+    assert finding.severity == "warning"

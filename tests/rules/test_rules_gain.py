@@ -255,6 +255,28 @@ def test_eager_operators_that_take_much_of_a_step_are_information(make, kind):
 
 
 @pytest.mark.parametrize(
+    ("ms", "line"),
+    [
+        ((0.8, 0.8, 0.8), 30),  # the call of the helper that all of them are in
+        ((0.2, 1.6, 0.6), 8),
+        ((0.4, 0.6, 1.4), 20),  # not in the helper
+    ],
+)
+def test_where_no_line_has_half_the_line_that_calls_them_is_named(make, ms, line):
+    tables = {**eager_operators(2.4, 0.3), "account_details": []}
+    lines = sorted(
+        zip((7, 8, 20), ms, ([30, 40], [30, 40], [40]), strict=True), key=lambda row: -row[1]
+    )
+    tables["outside_work"] = [
+        {"kind": "operators", "file": FILE, "line": at, "ms": each,
+         "share": each / 2.4 * 0.6, "callers": [f"{FILE}:{caller}" for caller in callers]}
+        for at, each, callers in lines
+    ]  # fmt: skip
+    (finding,) = found("ap-not-in-model", make(**tables))
+    assert finding.location.line == line
+
+
+@pytest.mark.parametrize(
     "tables",
     [
         eager_operators(2.4, 0.3, in_graph=True),

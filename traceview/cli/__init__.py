@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 import click
 
 from traceview import __version__
+from traceview.errors import DEBUG
 
 #: Command → (its module, its summary). The module has it as ``COMMAND_command``.
 _COMMANDS = {
@@ -55,8 +57,17 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 
 
+def _show_tracebacks(_ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        os.environ[DEBUG] = "1"
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="traceview")
+@click.option(
+    "--debug", is_flag=True, hidden=True, expose_value=False, callback=_show_tracebacks,
+    help="Show the traceback of a defect.",
+)  # fmt: skip
 def traceview() -> None:
     """Did torch.compile help, why, and what should you do next?
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -151,6 +152,14 @@ _REPORTING = (
     click.option("--ignore", multiple=True, metavar="RULES", help="Don't check these rules."),
 )
 
+_LIMIT = click.option(
+    "--limit",
+    "given_limits",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Raise a limit of what is read: memory=8G, seconds=600 (docs/inputs.md lists them).",
+)
+
 _TARGET = (
     click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does."),
     click.argument(
@@ -199,6 +208,19 @@ def comparing(function: F) -> F:
 def reporting(function: F) -> F:
     """Options of every command that writes a report."""
     return _decorated(function, _REPORTING)
+
+
+def limited(function: F) -> F:
+    """The limits of what is read, in effect while the command runs."""
+
+    @wraps(function)
+    def run(*words: Any, given_limits: tuple[str, ...], **options: Any) -> Any:  # noqa: ANN401
+        from traceview import limits
+
+        with limits.used(limits.with_given(given_limits)):
+            return function(*words, **options)
+
+    return _decorated(cast(F, run), (_LIMIT,))
 
 
 def targeting(function: F) -> F:

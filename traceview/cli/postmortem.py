@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceview.cli.console import Console
-from traceview.cli.options import files, reporting
+from traceview.cli.options import files, limited, reporting
 from traceview.errors import NothingToAnalyse, UsageError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "eve
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", shell_complete=files)
 @click.pass_context
+@limited
 def postmortem_command(
     ctx: click.Context,
     /,

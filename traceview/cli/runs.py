@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from traceview.cli.options import reporting
+from traceview.cli.options import limited, reporting
 
 
 @click.command("report")
@@ -19,6 +19,7 @@ from traceview.cli.options import reporting
 @click.option("--refresh", is_flag=True, help="Parse the raw logs again.")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.pass_context
+@limited
 def report_command(
     ctx: click.Context,
     /,

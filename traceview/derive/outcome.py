@@ -8,6 +8,8 @@ nothing runs compiled there is nothing to compare, unless trying to compile slow
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
@@ -20,6 +22,8 @@ HELPED_ABOVE = 1.03
 HURT_BELOW = 0.97
 #: Ends that came from outside, in the middle of anything.
 CUT_SHORT = frozenset({"interrupted", "timeout", "signal", "killed", "unknown"})
+#: Calls of copies that say that the script works with these.
+LEAST_COPY_CALLS = 3
 #: The one way of not being compiled that may cost each step: Dynamo may look again and again.
 LEFT_IN_EAGER = "Dynamo looked at the code and compiled no graph, so all of it runs in eager"
 
@@ -123,12 +127,22 @@ def _not_compiled(tables: Tables, run: Row) -> str | None:
         return (
             f"the compiled module was used only through {used}, which torch.compile left in eager"
         )
+    copies = of_process(tables["module_copies"], run).iter_rows(named=True)
+    copied = {row["region_id"] for row in copies if replaces_module(row)}
+    if copied.issuperset(regions.filter(pl.col("calls") > 0)["region_id"]):
+        return "the script calls copies of what it compiled in place, and these are not compiled"
     compiles = of_process(tables["compiles"], run)
     watched = tables.has("compile_intervals")
     if watched and compiles.is_empty() and not of_process(tables["compile_intervals"], run).height:
         return "compiled callables were called, but Dynamo compiled nothing"
     left = compiles["outcome"].is_in(["skipped", "failed", "limit", "empty"])
     return LEFT_IN_EAGER if compiles.height and left.all() else None
+
+
+def replaces_module(row: Mapping[str, Any]) -> bool:
+    """Whether these copies (of ``module_copies``) are called, and the compiled module no longer."""
+    often = max(LEAST_COPY_CALLS, row["region_calls_before"])
+    return bool(row["region_calls_after"] == 0 and row["calls"] >= often)
 
 
 def _elsewhere(tables: Tables, run: Row) -> bool:

@@ -21,8 +21,9 @@ from traceview.derive.outcome import outcome
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables, from_rows
 
-#: A script that ended by itself after this many seconds, compiling not counted, shows the real
-#: job's length: a short script does not become a real job because the machine compiles slowly.
+#: A script that ended by itself after this many seconds, or whose loops take that long in eager,
+#: compiling not counted, shows the real job's length: a short script does not become a real job
+#: because the machine compiles slowly.
 REAL_JOB_S = 60.0
 
 
@@ -36,6 +37,8 @@ def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float])
         compile_s = compile_seconds(tables, run)
         own = {"steps_seen": kinds[0].steps} if len(kinds) > 1 else {}
         steps, steps_from = job_length(run | own, compile_s, settings)
+        if steps is None and kinds and run["exit_kind"] != "exit":
+            steps, steps_from = _by_loops(tables, run, kinds[0].anchor, measured)
         # The first call of the region whose calls are the steps; else of the first region called.
         called = of_process(tables["regions"], run).drop_nulls("first_call_ms")
         anchor = pl.col("is_anchor").fill_null(False)
@@ -87,6 +90,17 @@ def break_even(compile_s: float | None, measured: Figures) -> int | None:
     if low <= 1.0 or eager <= compiled:
         return None
     return math.ceil(compile_s * 1000.0 / (eager - compiled))
+
+
+def _by_loops(
+    tables: Tables, run: Row, anchor: int | None, measured: Figures
+) -> tuple[int | None, str | None]:
+    """The same by the loops around the step; a script of seconds may be a shortened one."""
+    anchored = pl.col("region_id").eq_missing(pl.lit(anchor, dtype=pl.Int32))
+    found = of_process(tables["job_lengths"], run).filter(anchored)["steps"]
+    if found.is_empty() or found[0] * (measured.eager_ms or 0.0) / 1e3 <= REAL_JOB_S:
+        return None, None
+    return found[0], "loops"
 
 
 def job_length(

@@ -120,7 +120,8 @@ def _remarks(
 ) -> Iterable[str]:
     """What follows the headline: noise, reasons, advice."""
     low, high = verdict.speedup_interval or (1.0, 1.0)
-    if verdict.replayed and verdict.replayed == verdict.blocks:
+    all_replayed = verdict.replayed and verdict.replayed == verdict.blocks
+    if all_replayed and verdict.outcome != "not_compiled":
         yield (
             "The script ended too early, so its calls were replayed on copies of their inputs, "
             "without the code between them."

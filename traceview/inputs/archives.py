@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
+from traceview import limits
 from traceview.inputs.packing import Packing, Unpacked, packing_of, unpacked
 from traceview.inputs.streams import Ahead, DamagedInput, Layer, Part, Stream
 
@@ -195,7 +196,6 @@ def _zip64_size(extra: bytes, *, first: bool) -> int:
 Archive = Literal["", "tar", "zip"]
 #: What stands between an archive's name and a member's.
 INSIDE = "!/"
-MOST_MEMBERS = 100_000
 
 
 def archive_of(head: bytes) -> Archive:
@@ -214,8 +214,8 @@ def members(stream: Stream, archive: Archive) -> Iterator[tuple[str, Stream]]:
     below = Ahead(stream)
     for name, member in tar_members(below) if archive == "tar" else zip_members(below):
         seen[name] += 1
-        if seen.total() > MOST_MEMBERS:
-            raise DamagedInput("too_many_members", f"more than {MOST_MEMBERS} files")
+        if seen.total() > limits.now.members:
+            raise DamagedInput("too_many_members", f"more than {limits.now.members} files")
         yield (name if seen[name] == 1 else f"{name} ({seen[name]})"), member
 
 

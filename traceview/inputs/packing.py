@@ -13,6 +13,7 @@ import zlib
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
+from traceview import limits
 from traceview.inputs.streams import DamagedInput, Layer, Stream
 
 #: "deflate" is what zip archives hold, without a header of its own.
@@ -24,9 +25,6 @@ MAGIC: tuple[tuple[bytes, Packing], ...] = (
     (b"\xfd7zXZ\x00", "xz"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
-#: Logs pack to 5-10 %, a run of one line to 1 %. Above a GiB, more than this is a bomb.
-MOST_TIMES = 200
-ALWAYS_BYTES = 1 << 30
 _XZ_MEMORY = 1 << 28
 _GZIP, _DEFLATE = 31, -15  # zlib's codes for "gzip header and trailer" and for none
 _STEP = 256
@@ -106,6 +104,14 @@ def unpacked(stream: Stream, packing: Packing) -> Stream:
     return Unpacked(stream, packing)
 
 
+def too_far(given: int, taken: int) -> DamagedInput | None:
+    """The error where ``taken`` packed bytes unpack to more than is plausible."""
+    if given <= limits.now.bomb or given <= taken * limits.now.ratio:
+        return None
+    what = f"more than {limits.now.ratio} times what it is packed"
+    return DamagedInput("unpacks_too_far", what)
+
+
 class Unpacked(Layer):
     """The bytes of a packed stream."""
 
@@ -123,10 +129,7 @@ class Unpacked(Layer):
                 return b""
             if data:
                 self._given += len(data)
-                if self._given > ALWAYS_BYTES and self._given > self._taken * MOST_TIMES:
-                    self._error = DamagedInput(
-                        "unpacks_too_far", f"more than {MOST_TIMES} times what it is packed"
-                    )
+                self._error = too_far(self._given, self._taken)
                 return data
         raise self._error
 

@@ -20,13 +20,13 @@ from functools import partial
 
 import msgspec
 
+from traceview import limits
 from traceview.inputs.streams import READ_ERRORS, Layer, Stream
 from traceview.json_errors import NOT_JSON
 
 #: A line of torch's loggers, up to the place in the source that wrote it.
 STAMP = rb"[VIWEC]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d{1,18} +(?:[A-Za-z]:)?[^:\]\n]{1,1024}:\d{1,9}\]"
 _TORCH = re.compile(rb"[VIWEC]\d{4} \d\d:\d\d:\d\d\.\d{6} ")
-_LONG_LINE = 1 << 20
 
 
 #: Lines, each with its end but perhaps the last, as they are to be read.
@@ -34,7 +34,7 @@ Rewrite = Callable[[bytes], bytes]
 
 
 class Rewritten(Layer):
-    """Whole lines of a stream, rewritten; a line above 1 MiB is rewritten in pieces."""
+    """Whole lines of a stream, rewritten; one above ``line`` is rewritten in pieces."""
 
     def __init__(self, below: Stream, rewrite: Rewrite) -> None:
         super().__init__(below)
@@ -62,7 +62,7 @@ class Rewritten(Layer):
             block, self._ended = b"", error
         data = self._rest + block
         end = data.rfind(b"\n") + 1
-        if self._ended or (not end and len(data) > _LONG_LINE):
+        if self._ended or (not end and len(data) > limits.now.line):
             end = len(data)
         self._rest = data[end:]
         return self._lines(data[:end])

@@ -15,11 +15,12 @@ from typing import BinaryIO, cast
 
 import msgspec
 
+from traceview import limits
 from traceview.inputs import remote
 from traceview.inputs.archives import INSIDE, members
 from traceview.inputs.found import NO_LOG, Found, as_text, settled
 from traceview.inputs.look import HEAD_BYTES, Look, look, look_at
-from traceview.inputs.packing import ALWAYS_BYTES, MOST_TIMES, unpacked
+from traceview.inputs.packing import too_far, unpacked
 from traceview.inputs.source import Source
 from traceview.inputs.streams import READ_ERRORS, Ahead, Counted, DamagedInput, Layer, Stream
 
@@ -56,6 +57,7 @@ class _Search:
         self._scratch = scratch
         self._unpacking = Unpacking(found, scratch)
         self._seen: set[tuple[int, int]] = set()
+        self._files = 0
         if scratch is not None:
             self._is_new(scratch.stat())
 
@@ -107,6 +109,11 @@ class _Search:
                 unreadable(error)
             folders.sort()
             for name in sorted(files):
+                self._files += 1
+                if self._files > limits.now.files:
+                    what = f"more than {limits.now.files} files"
+                    self._found.failed(as_text(prefix or "."), DamagedInput("too_many_files", what))
+                    return
                 path = Path(parent, name)
                 self._file(path, _shown(prefix, path, folder))
 
@@ -144,8 +151,6 @@ def _shown(prefix: str, path: str | Path, folder: Path) -> str:
     return Path(prefix, os.path.relpath(path, folder)).as_posix()
 
 
-#: An archive, and archives in it.
-DEEPEST = 2
 TOO_DEEP = "it is an archive in an archive in an archive"
 
 
@@ -157,8 +162,8 @@ class _Copied(Counted):
     def copy(self, size: int) -> None:
         """``size`` bytes more are copied; DamagedInput if that is more than can be meant."""
         self.copied += size
-        if self.copied > ALWAYS_BYTES and self.copied > self.given * MOST_TIMES:
-            raise DamagedInput("unpacks_too_far", f"more than {MOST_TIMES} times what it is packed")
+        if (error := too_far(self.copied, self.given)) is not None:
+            raise error
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -183,7 +188,7 @@ class Unpacking:
     def __init__(self, found: Found, scratch: Path | None) -> None:
         self._found = found
         self._scratch = scratch
-        self._copies = 0
+        self._copies = self._bytes = 0
 
     def passing(self, name: str, url: str, stamp: str | None, stream: Stream) -> None:
         """The members of an archive, or a log, which lie at ``url`` or come from standard input."""
@@ -195,7 +200,7 @@ class Unpacking:
         try:
             head = stream.peek(HEAD_BYTES) or stream.read(1)  # raises what hides the first byte
             seen = look(head, place.name)
-            if seen.archive and place.depth < DEEPEST:
+            if seen.archive and place.depth < limits.now.archives:
                 for member, inner in members(unpacked(stream, seen.packed), seen.archive):
                     shown = (c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in member)
                     self._take(place.inside("".join(shown)), Ahead(inner))
@@ -229,6 +234,10 @@ class Unpacking:
             try:
                 while data := stream.read(Layer.BLOCK):
                     size += len(data)
+                    self._bytes += len(data)
+                    if self._bytes > limits.now.unpacked:
+                        what = f"more than {limits.now.unpacked} bytes are unpacked in all"
+                        raise DamagedInput("too_much_unpacked", what)
                     place.outer.copy(len(data))
                     file.write(data)
             except READ_ERRORS as error:

@@ -19,7 +19,7 @@ class DamagedInput(EOFError):
         self.kind = kind
 
 
-def damage_of(error: Exception) -> tuple[str, str]:
+def damage_of(error: BaseException) -> tuple[str, str]:
     """(kind, what) of one of READ_ERRORS, as table ``unreadable`` counts it."""
     kind = error.kind if isinstance(error, DamagedInput) else "unreadable_file"
     return kind, getattr(error, "strerror", None) or str(error)

@@ -12,6 +12,7 @@ the process that only cuts a log needs no polars.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ def parse_run(run: Run) -> Tables:
 
     A table that no log could have had rows for is absent. ``unreadable`` is always there.
     """
+    from traceview.errors import spared
     from traceview.parse import collected, kineto, structured, textlogs
-    from traceview.parse.damage import Damage
+    from traceview.parse.damage import READER_FAILED, Damage
     from traceview.parse.keys import CompileKeys
     from traceview.parse.merge import combine, fill_ranks, ranks_of, together, without_device
     from traceview.tables import Tables
@@ -36,11 +38,17 @@ def parse_run(run: Run) -> Tables:
     for record in run.manifest.passes:
         damage = Damage()
         own = collected.read_pass(run, record, damage)
-        trace = structured.read_pass(run, record, damage)
+        trace, text, profile = {}, {}, {}
+        failed = partial(damage.count, record.raw, READER_FAILED, None)
+        with spared(failed):
+            trace = structured.read_pass(run, record, damage)
         compiles = trace.get("compiles")
         ranks = ranks_of([own["runs"], *([compiles] if compiles is not None else [])])
-        text = textlogs.read_pass(run, record, damage, CompileKeys(record.name, compiles, ranks))
-        profile = without_device(kineto.read_pass(run, record, damage))
+        with spared(failed):
+            keys = CompileKeys(record.name, compiles, ranks)
+            text = textlogs.read_pass(run, record, damage, keys)
+        with spared(failed):
+            profile = without_device(kineto.read_pass(run, record, damage))
         # A profile may have memory as well as the collector: rows of both, by their ``source``.
         frames = together(own, combine(trace, text), profile)
         passes.append({name: fill_ranks(frame, ranks) for name, frame in frames.items()})

@@ -14,6 +14,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from traceview import limits
 from traceview.json_errors import NOT_JSON
 
 _LENGTH_BYTES = 4
@@ -73,7 +74,7 @@ def _process(module: str, arguments: list[str], environment: Mapping[str, str] |
     enter = _ENTER.format(module=module, paths=len(arguments) + 1)
     command = [sys.executable, "-c", enter, *arguments, *sys.path]
     quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
-    variables = os.environ | (environment or {})
+    variables = {**os.environ, **limits.as_variable(), **(environment or {})}
     return subprocess.Popen(
         command, stdin=quiet, stdout=pipe, stderr=quiet, env=variables, pipesize=_PIPE_BYTES
     )

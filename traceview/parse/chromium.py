@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from traceview import limits
 from traceview.compile_id import CompileId
 from traceview.inputs.streams import Stream
 from traceview.json_errors import NOT_JSON
@@ -62,6 +63,7 @@ class _Records:
                 for data in objects(part.data):
                     event: dict[str, Any] = {}
                     with suppress(*NOT_JSON):
+                        limits.check_depth(data)
                         event = _ANY.decode(data)
                     if all(isinstance(event.get(name), kind) for name, kind in _NEEDED.items()):
                         yield event

@@ -8,11 +8,23 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from traceview.errors import TimeIsUp, described
 from traceview.tables import from_rows
 
 EXAMPLE_CHARACTERS = 200
 #: Spans of a profiler trace whose category is not known here: of another accelerator, perhaps.
 UNKNOWN_CATEGORY = "unknown_category"
+#: A defect of ours: the record, or the rest of the file, is not read.
+READER_FAILED = "reader_failed"
+
+
+def failure(error: BaseException) -> tuple[str, str]:
+    """(kind, what) of what ended the reading of a file, and is not about the file itself."""
+    if isinstance(error, TimeIsUp):
+        return "took_too_long", str(error)
+    if isinstance(error, MemoryError):
+        return "out_of_memory", "reading it takes more memory than there may be"
+    return READER_FAILED, described(error)
 
 
 class Damage(msgspec.Struct):

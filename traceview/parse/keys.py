@@ -13,10 +13,10 @@ from functools import lru_cache
 import msgspec
 import polars as pl
 
+from traceview import limits
 from traceview.compile_id import CompileId, compile_key
 
 _QUARTER_US = 900e6  # time zones differ by multiples of a quarter of an hour
-_MOST_RANKS = 100_000  # of a log that lies
 _SLACK_US = 5e3  # a log line is stamped in whole milliseconds
 
 
@@ -63,7 +63,7 @@ class CompileKeys:
 
     def learn_rank(self, pid: int, rank: int) -> None:
         """A log line has the rank of its process; what was known before stays."""
-        if len(self._ranks) < _MOST_RANKS:
+        if len(self._ranks) < limits.now.ids:
             self._ranks.setdefault(pid, rank)
 
     def name(self, pid: int, text: str, clock_us: float | None = None) -> CompileName | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
+from traceview.errors import is_defect
 from traceview.json_errors import NOT_JSON
 from traceview.run import Run, write_whole
 from traceview.schema import all_tables
@@ -78,15 +79,23 @@ def in_pieces(batches: Iterator[tuple[str, pl.DataFrame]]) -> Iterator[tuple[str
     """
     waiting: dict[str, list[pl.DataFrame]] = {}
     held: Counter[str] = Counter()
-    for name, frame in batches:
-        waiting.setdefault(name, []).append(frame)
-        held[name] += int(frame.estimated_size())
-        while held.total() > HELD_BYTES:
-            largest = max(held, key=lambda table: held[table])
-            yield largest, pl.concat(waiting.pop(largest))
-            del held[largest]
+    ended: BaseException | None = None
+    try:
+        for name, frame in batches:
+            waiting.setdefault(name, []).append(frame)
+            held[name] += int(frame.estimated_size())
+            while held.total() > HELD_BYTES:
+                largest = max(held, key=lambda table: held[table])
+                yield largest, pl.concat(waiting.pop(largest))
+                del held[largest]
+    except BaseException as error:
+        if not is_defect(error):
+            raise
+        ended = error  # what came before it stands
     for name, frames in waiting.items():
         yield name, pl.concat(frames)
+    if ended is not None:
+        raise ended
 
 
 class Writer:
@@ -109,6 +118,13 @@ class Writer:
         self._thread.shutdown()
         if self._last is not None:
             self._last.result()
+
+    def keep(self, name: str, frame: pl.DataFrame, path: Path) -> None:
+        """Take over a piece that lies in the folder already, as ``frame`` at ``path``."""
+        piece = self.written.setdefault(name, 0)
+        path.rename(self._folder / f"{name}.{piece}.parquet")
+        self.written[name] += 1
+        self.rows += frame.height
 
     def add(self, name: str, frame: pl.DataFrame) -> None:
         """Write ``frame`` as the next piece of table ``name`` (counted even without rows).

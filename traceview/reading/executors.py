@@ -1,7 +1,7 @@
 """Where the map runs: in this process, in others of this machine, or on a Dask cluster.
 
-An executor gives results in the order in which they are ready. A task whose worker died gives the
-error in place of a result, and costs no other task its own.
+An executor gives results in the order in which they are ready. A task that raises, or whose worker
+died, gives the error in place of a result, and costs no other task its own.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context, resource_tracker
 from typing import Any, Protocol, TypeVar
 
-from traceview.errors import UsageError
+from traceview.errors import TraceviewError, UsageError, is_defect
 
 #: polars' handler of Ctrl-C lets a waiting thread sleep on: it has to wake up by itself.
 AWAKE_S = 0.2
@@ -50,7 +51,19 @@ class Serial:
         self, function: Callable[[T], R], items: Iterable[T]
     ) -> Iterator[tuple[T, R | Exception]]:
         for item in items:
-            yield item, function(item)
+            yield item, _tried(function, item)
+
+
+def _tried(function: Callable[[T], R], item: T) -> R | Exception:
+    """The result, or the defect; what the user has to solve is raised."""
+    try:
+        return function(item)
+    except (TraceviewError, OSError):
+        raise
+    except BaseException as error:
+        if not is_defect(error):
+            raise
+        return error if isinstance(error, Exception) else WorkerDied(str(error))
 
 
 class Processes:
@@ -69,7 +82,7 @@ class Processes:
     ) -> Iterator[tuple[T, R | Exception]]:
         waiting = list(items)
         if len(waiting) == 1:
-            yield waiting[0], function(waiting[0])
+            yield waiting[0], _tried(function, waiting[0])
             return
         suspects: list[T] = []
         while waiting:
@@ -86,7 +99,7 @@ class Processes:
         self, function: Callable[[T], R], waiting: list[T], workers: int, broken: list[T]
     ) -> Iterator[tuple[T, R | Exception]]:
         """Work on ``waiting`` until it is empty or the pool breaks; ``broken``: what ran then."""
-        running: dict[Future[R], T] = {}
+        running: dict[Future[R | Exception], T] = {}
         spawn = get_context("spawn")
         with ProcessPoolExecutor(workers, spawn, _end_with_parent) as pool, _killed_unless_done():
             while waiting or running:
@@ -94,7 +107,7 @@ class Processes:
                     while waiting and len(running) < workers:
                         # a worker starts when it is needed
                         with _share_of_threads(workers), _no_interrupt():
-                            future = pool.submit(function, waiting[0])
+                            future = pool.submit(_tried, function, waiting[0])
                         running[future] = waiting.pop(0)
                 except BrokenProcessPool:  # what runs will tell it too
                     if not running:
@@ -105,8 +118,6 @@ class Processes:
                     item = running.pop(future)
                     if isinstance(error, BrokenProcessPool):
                         broken.append(item)
-                    elif error is not None:
-                        raise error
                     else:
                         yield item, future.result()
                 if broken:
@@ -158,14 +169,13 @@ class Dask:
     ) -> Iterator[tuple[T, R | Exception]]:
         from distributed import KilledWorker
 
-        submitted = [(self._client.submit(function, item, pure=False), item) for item in items]
+        submit = partial(self._client.submit, _tried, function, pure=False)
+        submitted = [(submit(item), item) for item in items]
         item_of = {future.key: item for future, item in submitted}
         for future in self._done({future for future, _ in submitted}):
             error = future.exception()
             if isinstance(error, KilledWorker):
                 yield item_of[future.key], WorkerDied("every worker that read it died")
-            elif error is not None:
-                raise error
             else:
                 yield item_of[future.key], future.result()
             future.release()

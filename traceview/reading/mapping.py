@@ -5,9 +5,15 @@ Each kind of log has its parser, which gives tables, whole or in batches.
 
 from __future__ import annotations
 
+import multiprocessing
 import re
+import resource
 import shutil
+import signal
 import tempfile
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -15,10 +21,13 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
+from traceview import limits
 from traceview.derive.job.divergence import Digests
+from traceview.errors import TimeIsUp, is_defect
 from traceview.inputs import READ_ERRORS, Counted, Source, Stream, as_text, damage_of
+from traceview.limits import Limits
 from traceview.parse import chromium, collected, kineto, structured, textlogs
-from traceview.parse.damage import Damage
+from traceview.parse.damage import Damage, failure
 from traceview.parse.files import rank_in_name
 from traceview.parse.messages.ahead import pieces_ahead
 from traceview.parse.messages.finding import pieces
@@ -26,6 +35,7 @@ from traceview.parse.messages.shapes import End, Piece, Wanted
 from traceview.parse.store import Writer, in_pieces
 from traceview.reading import parts
 from traceview.reading.processes import Processes
+from traceview.tables import scan_parquet
 
 Batches = Iterator[tuple[str, pl.DataFrame]]
 #: A text log from this size on takes two processes; packed, it is a tenth.
@@ -39,6 +49,7 @@ class Task(msgspec.Struct, frozen=True):
 
     source: Source
     run: str
+    limits: Limits = msgspec.field(default_factory=lambda: limits.now)
 
     @property
     def part(self) -> str:
@@ -57,15 +68,21 @@ class Task(msgspec.Struct, frozen=True):
 def read(task: Task) -> parts.Part:
     """Read the log of ``task``, write its tables and then its JSON."""
     source, damage = task.source, Damage()
+    # what a reader that died left there
+    shutil.rmtree(Path(task.run) / parts.FOLDER / task.part, ignore_errors=True)
     part, folder = _begun(task)
     log, seen = Log(source, task.part, damage), Processes(source)
     with Writer(folder) as writer:
         try:
-            for name, frame in in_pieces(parse(log)):
-                writer.add(name, frame)
-                seen.add(name, frame)
-        except READ_ERRORS as error:
-            kind, part.error = damage_of(error)
+            with limits.used(task.limits), _in_time(source):
+                for name, frame in in_pieces(_fitting(parse(log), log)):
+                    writer.add(name, frame)
+                    seen.add(name, frame)
+        except BaseException as error:
+            if not is_defect(error):
+                raise
+            of_file = isinstance(error, READ_ERRORS)
+            kind, part.error = damage_of(error) if of_file else failure(error)
             damage.count(source.name, kind, None, part.error)
         if damage.total:
             writer.add("unreadable", damage.frame("logs"))
@@ -77,24 +94,73 @@ def read(task: Task) -> parts.Part:
     return part
 
 
+@contextmanager
+def _in_time(source: Source) -> Iterator[None]:
+    """TimeIsUp in here when the file has taken as much CPU time as it may.
+
+    A process of its own that hears nothing is killed some time later.
+    """
+    if threading.current_thread() is not threading.main_thread():  # of a Dask worker
+        yield
+        return
+    size = (source.size or 1 << 34) * (_PACKED_TIMES if source.packed else 1)
+    most = limits.now.seconds + size / 1e6
+
+    def over(_number: int, _frame: object) -> None:
+        raise TimeIsUp(f"reading it takes more than {most:,.0f} s of CPU time")
+
+    if multiprocessing.parent_process() is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + 1.5 * most) + 10, hard))
+    former = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, most, 10)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, former)
+
+
+def _fitting(batches: Batches, log: Log) -> Batches:
+    """``batches`` without the rows of a table that are beyond the limit."""
+    rows: Counter[str] = Counter()
+    for name, frame in batches:
+        room = limits.now.rows - rows[name]
+        if frame.height > room:
+            log.damage.count(log.name, "too_many_rows", None, name, times=frame.height - room)
+            frame = frame.head(room)
+        rows[name] += frame.height
+        yield name, frame
+
+
 def lost(task: Task, error: Exception) -> parts.Part:
-    """The part of a log whose reader died: it says so, and counts as damage."""
+    """The part of a log whose reader died: it says so, counts as damage, and has what was written
+    before."""
     source, damage = task.source, Damage()
     damage.count(source.name, "reader_died", None, str(error))
     part, folder = _begun(task)
+    seen = Processes(source)
     with Writer(folder) as writer:
+        for path in sorted(folder.glob("*.parquet")):
+            table = path.name.partition(".")[0]
+            try:
+                frame = scan_parquet([path]).collect()
+            except (pl.exceptions.PolarsError, OSError):  # it was being written
+                path.unlink()
+                continue
+            writer.keep(table, frame, path)
+            seen.add(table, frame)
         writer.add("unreadable", damage.frame("logs"))
     part.tables, part.rows, part.damaged, part.error = writer.written, writer.rows, 1, str(error)
-    part.processes = Processes(source).found()
+    part.processes = seen.found()
     parts.save(Path(task.run), part)
     return part
 
 
 def _begun(task: Task) -> tuple[parts.Part, Path]:
-    """The part, and its folder without what a reader that died left in it."""
+    """The part, and its folder."""
     folder = Path(task.run) / parts.FOLDER / task.part
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     source, above = task.source, task.source.name.rpartition("/")[0]
     url = as_text(source.url)
     part = parts.Part(task.part, source.name, url, source.kind, source.stamp, folder=above)

@@ -41,6 +41,7 @@ loop over parameters: one `torch._foreach_…` call for all of them.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 
 import msgspec
@@ -103,7 +104,8 @@ _NAMES = {
 class Part(msgspec.Struct, frozen=True):
     """One kind of work outside, ms of a step; ``places``: its lines, most expensive first.
 
-    ``waits_ms``: of it, a device waits for launches.
+    Where no line has half of it, but one that calls them has, that comes before them. ``waits_ms``:
+    of it, a device waits for launches.
     """
 
     kind: str
@@ -127,7 +129,7 @@ def check(
         parts.setdefault(key, []).append(row)
     found = []
     for (kind, _), mine in parts.items():
-        lines = dict.fromkeys((row["file"], row["line"]) for row in mine)
+        lines = dict.fromkeys([*_calling(mine), *((row["file"], row["line"]) for row in mine)])
         of_ms = sum(row["ms"] or 0.0 for row in mine)
         ms = step * sum(row["share"] or 0.0 for row in mine)
         waits = sum(row["waits_ms"] or 0.0 for row in mine)
@@ -146,6 +148,22 @@ def check(
         left = step * (1 - (inside or 1.0)) - outside
         if min(sum(part.ms for part in eager), left) >= least:
             yield from _eager(tables, eager, step, inside, warn_share)
+
+
+def _calling(found: list[Row]) -> Iterator[tuple[str, int]]:
+    """The narrowest line with half of these, if it is one that calls others of them."""
+    ms: dict[str, float] = defaultdict(float)
+    depth: dict[str, int] = {}
+    for row in found:
+        callers = row["callers"] or []
+        for above, place in enumerate([f"{row['file']}:{row['line']}", *callers]):
+            ms[place] += row["ms"] or 0.0
+            depth[place] = max(depth.get(place, 0), len(callers) - above)
+    half = [place for place in ms if ms[place] >= sum(row["ms"] or 0.0 for row in found) / 2]
+    narrowest = min(half, key=lambda place: (ms[place], -depth[place]), default=None)
+    if narrowest is not None and any(narrowest in (row["callers"] or []) for row in found):
+        file, _, line = narrowest.rpartition(":")
+        yield file, int(line)
 
 
 def _eager(

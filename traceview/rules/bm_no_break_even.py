@@ -9,8 +9,9 @@ a whole takes longer than in eager.
 
 ## Evidence
 break-even steps = compile seconds / (eager step - compiled step), both measured. The length of the
-job is what `--job-steps` says, or the number of steps of a script that ended by itself after more
-than a minute, not counting the compile time. Where the measurement cannot tell whether a step got
+job is what `--job-steps` says, the number of steps of a script that ended by itself after more than
+a minute, not counting the compile time, or that of the loops around the step, if they take so long
+in eager. Where the measurement cannot tell whether a step got
 faster, the upper end of its interval gives the most that these steps can save.
 
 A warning only where that length is known and compiling helped or hurt. Otherwise information, and
@@ -64,6 +65,12 @@ FOLLOWS = frozenset(
         "ind-slower-fusion",
     }
 )
+#: How the job's length is known.
+_LENGTHS = {
+    "option": "length of the job as given",
+    "observed": "length of the job as observed",
+    "loops": "length of the job by the loops around the step",
+}
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -74,7 +81,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     job, outcome, even = found["job_steps"], found["outcome"], found["break_even_steps"]
     steps = job or (run["steps_seen"] if run and run["exit_kind"] == "exit" else None)
     once, title = seconds(found["compile_s"]), None
-    if outcome == "hurt" and job:
+    if outcome == "hurt" and job and found["job_steps_from"] != "loops":
         title = "Compiling never pays off here: a compiled step is slower than an eager one"
     elif outcome == "helped" and even and steps and steps < even:
         title = f"Break-even at step {even:,}; {'the job has' if job else 'this run had'} {steps:,}"
@@ -97,7 +104,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         lost = found["compile_s"] - (found["eager_ms"] - found["compiled_ms"]) * steps / 1e3
         cost = Cost(seconds=lost, about=f"compiling, less what {job:,} steps save")
         remedy = "Run this job in eager." if outcome == "hurt" else remedy.capitalize()
-        proof += f", job length from {found['job_steps_from']}"
+        proof += f", {_LENGTHS[found['job_steps_from']]}"
     else:
         remedy = (
             "Nothing, if the real job is longer: `--job-steps N` sets its length. For a job as "

@@ -50,6 +50,7 @@ import polars as pl
 
 from traceview.derive.facts import eager_code
 from traceview.derive.facts.places import frames, in_torch
+from traceview.derive.outcome import replaces_module
 from traceview.rules import _edits
 from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
@@ -149,7 +150,10 @@ def check(tables: Tables) -> Iterator[Finding]:
     after = ends[0]["after_calls_s"] if len(ends) == 1 and not is_timed(tables) else None
     if after and whole[0]["wall_s"]:
         rest = after if after >= max(LEAST_SECONDS, LEAST_SHARE * whole[0]["wall_s"]) else None
+    copied = {row["region_id"] for row in rows(tables, "module_copies") if replaces_module(row)}
     for region in regions:
+        if region["region_id"] in copied:
+            continue
         if region["disable"]:
             place = compile_call(region)
             fact = f"torch.compile({region['name']}, disable=True) at {short(place)}"

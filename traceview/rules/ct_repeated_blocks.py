@@ -15,7 +15,8 @@ one block. The location is the torch.compile call, which is what to change; a li
 listed with it. Blocks so small that entering each one would make the step a quarter longer are not
 reported: they would cost more than they save.
 
-A warning where that is at least a quarter of a job whose length is known. Otherwise information.
+A warning where that is at least a quarter of a job whose length is known, or a minute. Otherwise
+information.
 
 ## What to do
 Compile each block instead of the whole model (`for block in model.blocks: block.compile()`). One
@@ -46,6 +47,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from traceview.derive.speedup import REAL_JOB_S
 from traceview.rules import _recompiles, _starts
 from traceview.rules.kit import (
     Cost,
@@ -154,7 +156,7 @@ def _finding(
     return Finding(
         code=CODE,
         rule="ct-repeated-blocks",
-        severity=_starts.severity(tables, cost),
+        severity="warning" if cost >= REAL_JOB_S else _starts.severity(tables, cost),
         title=(
             f"{found.count} identical blocks of {plural(each, 'operation')} are compiled separately"
         ),

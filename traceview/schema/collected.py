@@ -240,6 +240,30 @@ LATE_HOOKS = table("late_hooks", "one hook that the script registered on a modul
     Column("recompiled", pl.Boolean, "something was compiled in a compiled call that was looked at"),
 )
 
+JOB_LENGTHS = table("job_lengths", "how long the loops around a step are, where their lines and variables say so and the run was not stopped before",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "whose calls are the steps, see regions; null if an optimizer's are"),
+    Column("steps", pl.Int64, "steps of all rounds of these loops, at the rate of those seen; fewer where the script leaves one"),
+    Column("file", pl.String, "file of the outermost loop (user's own)"),
+    Column("line", pl.Int32, "its line"),
+)
+
+MODULE_COPIES = table("module_copies", "one line of the user's that copied modules which were compiled in place by nn.Module.compile(); the copies are not compiled",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "of the module that was compiled, see regions; of a pickled one, of one of its class"),
+    Column("how", pl.String, "deepcopy, or pickle"),
+    Column("module", pl.String, "class of the copies"),
+    Column("file", pl.String, "file of the call that copies (user's own)"),
+    Column("line", pl.Int32, "line of that call"),
+    Column("function", pl.String, "function that made the call"),
+    Column("copies", pl.Int64, "copies that were made there"),
+    Column("calls", pl.Int64, "calls of the copies until the script ended; those that compiled code traced are not counted"),
+    Column("call_ms", pl.Float64, "median of the 3rd to 64th of these, host ms; null if there were fewer than 3"),
+    Column("region_calls_before", pl.Int64, "calls of the region before the last copy was made"),
+    Column("region_calls_after", pl.Int64, "calls of the region from then to the end of the script"),
+    Column("since_s", pl.Float64, "host seconds from then to the end of the script"),
+)
+
 MEMORY = table("memory", "a memory peak in one stance",
     Column("pid", pl.Int64, "process id"),
     _STANCE,

@@ -100,6 +100,7 @@ OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outs
     _FILE,
     _LINE,
     Column("ms", pl.Float64, "per step, on the step as timed; null: a line that runs while a batch is fetched, whose time is that of the line that asks for the batch"),
+    Column("callers", pl.List(pl.String), "of operators, file:line of each line that was being run around it, innermost first, without those around the compiled call"),
     Column("waits_ms", pl.Float64, "of ms of operators, what a device waits for their launches; null: not of operators"),
     Column("share", pl.Float64, "of all that the account of the step finds, 0 to 1: steadier than ms where the machine is busy. Python at the line that calls compiled code counts as no more than what the timed step leaves: a thread that waits for its next call looks the same"),
 )

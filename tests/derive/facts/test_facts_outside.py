@@ -5,6 +5,7 @@ import pytest
 from traceview.derive.facts.outputs import output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
 from traceview.tables import Tables, from_rows
+from traceview.torchtext import marks
 
 FILE = "/u/train.py"
 
@@ -55,6 +56,31 @@ def test_operators_are_an_optimizers_where_its_mark_holds_most_of_them(inside_ns
         ],
     )
     assert outside_work(tables)["what"].to_list() == [whose]
+
+
+def test_an_operators_line_is_known_with_the_lines_that_call_it():
+    at = {"rank": 0, "stance": "compiled", "category": "gemm", "clock": "host"}
+    # 40 main() { 50: traceview's mark of the compiled call; 60 step() { 30 nudge() { 7, 8 } } }
+    tree = [
+        (0, None, f"{FILE}:40", "line"),
+        (1, 0, f"{FILE}:50", "line"),
+        (2, 1, f"{marks.OUR_CALL}0", "user_annotation"),
+        (3, 0, f"{FILE}:60", "line"),
+        (4, 3, "Optimizer.step", "user_annotation"),
+        (5, 4, f"{FILE}:30", "line"),
+        (6, 5, f"{FILE}:7", "line"),
+        (7, 6, "aten::mm", "cpu_op"),
+    ]
+    window = {"rank": 0, "stance": "compiled", "tid": "1", "start_ns": 0, "duration_ns": 1}
+    tables = made(
+        accounting=[{**at, "kind": "busy", "ms": 2.0}],
+        account_details=[{**at, "what": "aten::mm", "file": FILE, "line": 7, "ms": 2.0}],
+        line_ops=[
+            {**window, "op_id": op, "parent_id": parent, "name": name, "kind": kind}
+            for op, parent, name, kind in tree
+        ],
+    )
+    assert outside_work(tables)["callers"].to_list() == [[f"{FILE}:30", f"{FILE}:60"]]
 
 
 def test_loading_without_marked_lines_has_a_time_and_no_place():

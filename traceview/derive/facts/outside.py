@@ -7,6 +7,7 @@ an operator counts with its kernels and with what the device waits for their lau
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -14,6 +15,7 @@ import polars as pl
 from traceview.derive.causes import LAUNCH_BOUND, UNNAMED
 from traceview.derive.facts.places import first_call
 from traceview.derive.facts.rows import first_rank, rows
+from traceview.derive.origins.tree import nearest, parents
 from traceview.derive.outcome import CUT_SHORT
 from traceview.tables import Tables, from_rows, having
 from traceview.torchtext import marks
@@ -196,7 +198,32 @@ def _operators(
         pl.col("ms", "waits_ms").sum()
     )
     ordered = sums.sort(known, "ms", descending=True, maintain_order=True)
-    return [{"kind": "operators", **row} for row in ordered.to_dicts()]
+    around = _callers(lines)
+    return [
+        {"kind": "operators", **row, "callers": around.get(f"{row['file']}:{row['line']}")}
+        for row in ordered.to_dicts()
+    ]
+
+
+def _callers(events: pl.DataFrame) -> dict[str, list[str]]:
+    """Line → the lines around it, innermost first, but for those around a region's call."""
+    above = parents(events)
+    is_line = events["kind"] == "line"
+    lines = nearest(is_line, above)[above].to_list()
+    names = events["name"].to_list()
+
+    def around(row: int | None) -> Iterator[str]:
+        while row is not None and (row := lines[row]) is not None:
+            yield names[row]
+
+    regions = (marks.REGION, *marks.OUR_REGIONS)
+    calls = (row for row, name in enumerate(names) if name.startswith(regions))
+    held = {name for row in calls for name in around(row)}
+    found: dict[str, list[str]] = {}
+    for row in is_line.arg_true():
+        if names[row] not in found:
+            found[names[row]] = [name for name in around(row) if name not in held]
+    return found
 
 
 def operators_ms(tables: Tables, file: str, first_line: int, last_line: int) -> float:

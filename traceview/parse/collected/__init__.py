@@ -35,6 +35,8 @@ _OPTIONAL = (
     ("ceilings", "ceiling"),
     ("shape_trials", "shape_trial"),
     ("resets", "reset"),
+    ("module_copies", "module_copies"),
+    ("job_lengths", "job_length"),
     ("compile_lines", "compile_line"),
     ("pattern_counts", "graph_pass"),
     ("guard_timings", "guard_timing"),

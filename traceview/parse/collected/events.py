@@ -13,13 +13,13 @@ from typing import Any, TypeGuard
 
 import msgspec
 
+from traceview import limits
 from traceview.json_errors import NOT_JSON, in_utf8
 from traceview.parse.damage import Damage
 from traceview.parse.files import READ_ERRORS, damage_kind, open_raw
 
 Event = dict[str, Any]
 _NAME = re.compile(r"^events-(\d{1,12})\.jsonl(?:\.gz)?$")
-_LINE_LIMIT = 64 << 20
 _LATEST_US = 1e18
 
 
@@ -121,10 +121,14 @@ def _events(path: Path, name: str, damage: Damage) -> Iterator[Event]:
     decode = msgspec.json.Decoder().decode
     try:
         with open_raw(path) as file:
-            for number, line in enumerate(iter(lambda: file.readline(_LINE_LIMIT), b""), 1):
+            for number, line in enumerate(iter(lambda: file.readline(limits.now.record), b""), 1):
                 if not line.strip():
                     continue
+                if number > limits.now.records:
+                    damage.count(name, "too_many_records", number, f"more than {number - 1} lines")
+                    return
                 try:
+                    limits.check_depth(line)
                     event = decode(in_utf8(line))
                 except NOT_JSON:
                     kind = "bad_json" if line.endswith(b"\n") else "truncated"

@@ -14,6 +14,7 @@ from functools import lru_cache
 from hashlib import md5
 from typing import Protocol
 
+from traceview import limits
 from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting.careful import Careful
 from traceview.parse.cutting.shapes import (
@@ -28,11 +29,11 @@ from traceview.parse.cutting.shapes import (
 )
 
 BLOCK_BYTES = 1 << 20
-MAX_RECORD_BYTES = 1 << 26
 
 _ARTIFACT = re.compile(rb'\{"artifact": \{"name": "([\w.]{1,100})"')
 _PLAIN = re.compile(rb"\w{1,100}")
-_START = re.compile(rb"\n(?=[^\t])")
+#: What ends a record: also any number of blank lines, which would take 1 µs each.
+_START = re.compile(rb"\n+(?=[^\t])")
 
 
 class Readable(Protocol):
@@ -44,7 +45,8 @@ class Readable(Protocol):
 def cuts(stream: Readable, report: Report, offset: int = 0, line: int = 1) -> Iterator[Cut]:
     """The records of ``stream``; what is none is reported to ``report``.
 
-    Memory is bounded by one record and one block; a record above 64 MiB is cut and reported.
+    Memory is bounded by one record and one block; a record above ``limits.record`` is cut and
+    reported.
     ``offset`` and ``line`` say where the stream begins in its file.
     """
     careful = Careful(report)
@@ -121,16 +123,18 @@ def _chunks(stream: Readable, report: Report, offset: int, line: int) -> Iterato
         data, seen = longer
         start = 0
         for match in _START.finditer(data, seen):
-            end = match.start()
+            end, begins = match.span()
             chunk = Chunk(line, offset + start, data, start, end, True)
             if not skipping:
                 yield chunk
-            line += chunk.lines or data.count(b"\n", start, end + 1)
+            line += (
+                chunk.lines + begins - end - 1 if chunk.lines else data.count(b"\n", start, begins)
+            )
             skipping = False
-            start = end + 1
+            start = begins
         offset += start
         rest = data[start:]
-        if len(rest) > MAX_RECORD_BYTES:
+        if len(rest) > limits.now.record:
             if not skipping:
                 report("too_long", line, rest[:400].decode("utf-8", "replace"))
                 yield Chunk(line, offset, rest, 0, len(rest), False)
@@ -155,7 +159,7 @@ def _longer(rest: bytes, blocks: Iterator[bytes]) -> tuple[bytes, int] | None:
         held.append(block)
         seen = size - 1 if between else size + (first.start() if first else len(block) - 1)
         size += len(block)
-        if between or first or size > MAX_RECORD_BYTES:
+        if between or first or size > limits.now.record:
             break
     return (b"".join(held), max(0, seen)) if len(held) > 1 else None
 

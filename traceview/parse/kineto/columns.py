@@ -14,14 +14,12 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from traceview import limits
+
 #: Between the arguments of ``written``; JSON has no such byte.
 JOINT = b"\0"
 _ARGUMENTS = attrgetter("args")
 _WHAT = attrgetter("name", "cat", "tid", "pid")
-#: Names, shapes and files of one sort of events that are kept: a model has some thousands.
-MOST_WORDS = 50_000
-#: Events of one sort that are kept: 1 KB of memory each at the most expensive moment.
-MOST_EVENTS = 5_000_000
 #: The name of events beyond them.
 OTHERS = "(others)"
 #: Rows that are given to another process at a time.
@@ -33,7 +31,7 @@ MISSING = -(2**63)
 class Numbered(dict[Any, int]):
     """Values in the order in which they were asked for: value → number.
 
-    Beyond ``MOST_WORDS`` a new value is ``folded``, and counted for each time that it is met.
+    Beyond ``limits.names`` a new value is ``folded``, and counted for each time that it is met.
     """
 
     def __init__(self, folded: Callable[[Any], Any] = lambda value: value) -> None:
@@ -41,7 +39,7 @@ class Numbered(dict[Any, int]):
         self._folded, self.lost = folded, 0
 
     def __missing__(self, value: Any) -> int:  # noqa: ANN401
-        if len(self) >= MOST_WORDS and (other := self._folded(value)) != value:
+        if len(self) >= limits.now.names and (other := self._folded(value)) != value:
             self.lost += 1
             return self[other]
         number = self[value] = len(self)
@@ -90,10 +88,10 @@ class Columns:
     def add(self, events: list[Any]) -> None:
         """Append ``events``; they may be forgotten afterwards.
 
-        Those beyond ``MOST_EVENTS`` are left out and counted.
+        Those beyond ``limits.events`` are left out and counted.
         """
-        if len(self._what) + len(events) > MOST_EVENTS:
-            kept = events[: MOST_EVENTS - len(self._what)]
+        if len(self._what) + len(events) > limits.now.events:
+            kept = events[: limits.now.events - len(self._what)]
             self.left_out += len(events) - len(kept)
             events = kept
         arguments = list(map(_ARGUMENTS, events))
@@ -125,7 +123,7 @@ class Columns:
     def append(self, part: list[bytes]) -> None:
         """Append the rows of one of the ``parts`` made in another process."""
         rows = len(part[0]) // self._what.itemsize
-        kept = min(rows, MOST_EVENTS - len(self._what))
+        kept = min(rows, limits.now.events - len(self._what))
         self.left_out += rows - kept
         sizes = [column.itemsize for column in self._columns()]
         part = [data[: kept * size] for data, size in zip(part, sizes, strict=True)]

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable, Iterator
 
 import msgspec
 
+from traceview import limits
 from traceview.inputs.streams import READ_ERRORS, Stream
 from traceview.parse.damage import Damage
 from traceview.parse.files import damage_kind
@@ -34,8 +35,6 @@ _CPP = b"\n  },\n  {"
 _PYTHON = b"},\n{"
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\]]', re.DOTALL)
 _OPEN = (b"{", b"[")
-#: What may stand before the list of events, and how long one event may be.
-MOST_BYTES = 16 * 1024 * 1024
 
 
 class UnknownLayout(ValueError):
@@ -108,7 +107,7 @@ class Splitter:
             if match := _ROOT.search(buffer):
                 self.head = buffer[: match.start()]
                 return buffer[match.end() :]
-            if len(buffer) > MOST_BYTES or (head and not head.startswith(b"{")):
+            if len(buffer) > limits.now.event or (head and not head.startswith(b"{")):
                 break
         raise UnknownLayout("no list of events")
 
@@ -118,7 +117,7 @@ class Splitter:
             buffer += piece
             if (found := buffer.find(separator)) >= 0:
                 return buffer[found + separator.index(b",") + 1 :]
-            if len(buffer) > MOST_BYTES:
+            if len(buffer) > limits.now.event:
                 break
         raise UnknownLayout("an event without end")
 
@@ -138,7 +137,7 @@ class Splitter:
             piece = next(self._source, b"")
             if not piece:
                 return buffer
-            if len(buffer) > MOST_BYTES:
+            if len(buffer) > limits.now.event:
                 raise UnknownLayout("an event without end")
             buffer += piece
 
@@ -154,7 +153,7 @@ class Splitter:
             piece = next(self._source, b"")
             if not piece:
                 break
-            if len(buffer) > MOST_BYTES:
+            if len(buffer) > limits.now.event:
                 raise UnknownLayout("an event without end")
             buffer += piece
         yield Slice(buffer.strip().strip(b",").strip(), whole=False)

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from traceview import limits
 from traceview.inputs.streams import READ_ERRORS, Stream
 from traceview.parse.files import damage_kind
 from traceview.parse.messages.shapes import LEVELS, PREFIX, End, Foreign, Lines, Piece, Wanted
@@ -30,7 +31,6 @@ _LEVELS = frozenset(level.encode() for level in LEVELS)
 #: What begins in a foreign line ends within this many more, lines of other programs among them.
 FOLLOWING = 1_000
 
-LINE_LIMIT = 1 << 20
 _BLOCK_BYTES = 1 << 18
 _LINE_END = re.compile(rb"[\r\n]")
 _RUN = re.compile(rb"\n(?P<lines>" + PREFIX + rb".*(?:\n(?P=prefix).*)*)")
@@ -63,7 +63,7 @@ class Block:
 
 
 class Blocks:
-    """The blocks of a stream; of a line over 1 MiB the rest is left out.
+    """The blocks of a stream; of a line over ``limits.line`` the rest is left out.
 
     At the end, ``line`` is the number of the line that would come next, or that has no line feed
     and is ``incomplete``; ``damage`` is the kind and text of what ended the reading early, and
@@ -82,7 +82,7 @@ class Blocks:
         while data := self._read():
             data = rest + data if rest else self._resumed(data)
             end = data.rfind(b"\n")
-            if end > 0 or len(data) > LINE_LIMIT:
+            if end > 0 or len(data) > limits.now.line:
                 rest = data[end:] if end else b""
                 block = Block(data[:end] if end else data, self.line)
                 yield block

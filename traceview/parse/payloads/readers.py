@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from traceview import limits
 from traceview.json_errors import NOT_JSON
-from traceview.parse.payloads import TREE_LIMIT, clipped
+from traceview.parse.payloads import clipped
 from traceview.parse.payloads.guard_tree import Guards, guards
 from traceview.parse.payloads.metrics import METRICS, Event, Metrics, Numbers, event, metrics
 from traceview.parse.payloads.module import Module, Traces, module, traces
@@ -27,7 +28,7 @@ _READERS: dict[str, Callable[[bytes], Told]] = {
 }
 #: What only a process reads that has nothing else to do: so both of a large file are busy.
 _SPARE_READERS: dict[str, Callable[[bytes], Told]] = {
-    "dynamo_cpp_guards_str": lambda payload: guards(clipped(payload, limit=TREE_LIMIT)),
+    "dynamo_cpp_guards_str": lambda payload: guards(clipped(payload, limit=limits.now.guards)),
 }
 
 
@@ -40,6 +41,7 @@ def told(kind: str, payload: bytes, spare: bool = False) -> Told | None:
     if read is None:
         return None
     try:
+        limits.check_depth(payload)
         return read(payload)
     except NOT_JSON:
         return None

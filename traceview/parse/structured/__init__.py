@@ -16,8 +16,10 @@ from pathlib import Path
 
 import polars as pl
 
+from traceview import limits
+from traceview.errors import described
 from traceview.parse.cutting import AHEAD_BYTES, Readable, Record, cuts, cuts_ahead
-from traceview.parse.damage import Damage
+from traceview.parse.damage import READER_FAILED, Damage
 from traceview.parse.files import opened, rank_in_name
 from traceview.parse.merge import Frames, gathered
 from traceview.parse.structured import compiles, decode, dynamo, kinds, settled
@@ -91,7 +93,10 @@ class _Reading:
         """
         held = 0
         with _no_garbage():
-            for record in records:
+            for number, record in enumerate(records):
+                if number >= limits.now.records:
+                    self.report("too_many_records", record.line, f"more than {number}")
+                    break
                 self._take(record)
                 held += record.size
                 if held >= BATCH_BYTES:
@@ -148,7 +153,12 @@ class _Reading:
         if tally is None:
             tally = process.tallies[kind] = Tally(kinds.parser_of(*kind))
         if tally.parser is not None:
-            tally.parser(reader, record)
+            try:
+                tally.parser(reader, record)
+            except (OSError, MemoryError):  # the log can't be read on
+                raise
+            except Exception as error:  # noqa: BLE001 - a defect costs its record only
+                reader.unreadable(record, READER_FAILED, described(error))
         tally.records += 1
         tally.payload_bytes += record.size
 

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from traceview import limits
 from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting import Record
-from traceview.parse.payloads import TEXT_LIMIT, clipped
+from traceview.parse.payloads import clipped
 from traceview.parse.structured.state import Reader
 
 _T = TypeVar("_T")
@@ -23,6 +24,7 @@ def decode(
 ) -> _T | None:
     """``raw`` as the decoder's type, else None; ``bad_json`` and ``bad_encoding`` are counted."""
     try:
+        limits.check_depth(bytes(raw))
         return decoder.decode(raw)
     except RecursionError:
         text, kind = "nested too deeply", "bad_json"
@@ -45,7 +47,7 @@ def json_object(reader: Reader, record: Record, raw: bytes | msgspec.Raw) -> dic
     return value if isinstance(value, dict) else {}
 
 
-def text_of(reader: Reader, record: Record, limit: int = TEXT_LIMIT) -> str:
+def text_of(reader: Reader, record: Record, limit: int | None = None) -> str:
     """The payload as text, cut at ``limit`` with a mark; bytes that are no UTF-8 are replaced."""
     payload = record.payload
     try:

@@ -8,9 +8,9 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import asdict
 
+from traceview import limits
 from traceview.json_errors import NOT_JSON
 from traceview.parse.cutting import Record
-from traceview.parse.payloads import TREE_LIMIT
 from traceview.parse.payloads.guard_tree import Guards, guards
 from traceview.parse.structured.decode import as_text, json_object, text_of, told
 from traceview.parse.structured.state import Process, Reader
@@ -80,7 +80,7 @@ def guard_tree(reader: Reader, record: Record) -> None:
     """One row for each leaf."""
     process = reader.process
     head = process.head(record, process.find(record))
-    found = told(record, Guards, lambda: guards(text_of(reader, record, TREE_LIMIT)))
+    found = told(record, Guards, lambda: guards(text_of(reader, record, limits.now.guards)))
     if found.kind:
         columns = {name: getattr(found, name) for name in Guards.__struct_fields__}
         process.add_block("guards", head, columns)

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import polars as pl
 
-from traceview.parse.damage import Damage
+from traceview import limits
+from traceview.errors import described
+from traceview.parse.damage import READER_FAILED, Damage
 from traceview.parse.files import damage_kind, find, opened
 from traceview.parse.keys import CompileKeys
 from traceview.parse.messages.finding import pieces
@@ -54,7 +56,6 @@ TABLES_OF = {
     "output_code": ("graphs", "generated_kernels"),
 }
 Batches = Iterator[tuple[str, pl.DataFrame]]
-_MOST_SEEN = 100_000
 
 
 def read_pass(
@@ -66,7 +67,7 @@ def read_pass(
     for in TORCH_LOGS and the log file exists. graph_breaks and recompiles have origin ``text``.
     """
     sink = Sink(record.name, keys or CompileKeys(record.name))
-    readers = _Readers(sink)
+    readers = _Readers(sink, damage)
     seen: set[tuple[int, str, str, int]] = set()
     logs, stderr = find(run.raw(record), LOGS), find(run.raw(record), STDERR)
     if logs is not None:
@@ -78,7 +79,7 @@ def read_pass(
         foreign = ForeignLines(sink.raw_file, damage)  # only torch writes here, in whole lines
         wanted = Wanted(readers.artifacts, foreign.needles)
         for message in _of_file(logs, wanted, sink.raw_file, foreign, damage):
-            if message.level in LEVELS and len(seen) < _MOST_SEEN:
+            if message.level in LEVELS and len(seen) < limits.now.ids:
                 seen.add(_identity(message))
             readers.read(message)
     if stderr is not None:
@@ -110,7 +111,7 @@ def read_pieces(
     """
     sink = Sink(pass_name, CompileKeys(pass_name))
     sink.raw_file = name
-    readers, raw = _Readers(sink), RawLines(sink, damage)
+    readers, raw = _Readers(sink, damage), RawLines(sink, damage)
     sink.looked(("warnings",))
     for message in _messages(found(Wanted(readers.artifacts, raw.needles)), name, raw, damage):
         readers.read(message)
@@ -121,8 +122,8 @@ def read_pieces(
 class _Readers:
     """A reader for every artifact that is understood, and one for loggers' warnings."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+    def __init__(self, sink: Sink, damage: Damage) -> None:
+        self._sink, self._damage = sink, damage
         self._of: dict[str | None, Callable[[Message], None]] = {
             "graph_breaks": partial(graph_breaks, sink),
             "recompiles": partial(recompiles, sink),
@@ -138,10 +139,16 @@ class _Readers:
 
     def read(self, message: Message) -> None:
         """Pass a message to whom it concerns."""
-        if (read := self._of.get(message.artifact)) is not None:
-            read(message)
-        if message.level in LEVELS:
-            torch_warnings(self._sink, message)
+        try:
+            if (read := self._of.get(message.artifact)) is not None:
+                read(message)
+            if message.level in LEVELS:
+                torch_warnings(self._sink, message)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect costs its message only
+            what = described(error)
+            self._damage.count(self._sink.raw_file, READER_FAILED, message.first_line, what)
 
 
 def _of_file(
@@ -158,8 +165,14 @@ def _of_file(
 def _messages(
     found: Iterator[Piece], name: str, between: ForeignLines | RawLines, damage: Damage
 ) -> Iterator[Message]:
+    messages = 0
     for piece in found:
         if isinstance(piece, Lines):
+            messages += 1
+            if messages > limits.now.records:
+                what = f"more than {messages - 1} messages"
+                damage.count(name, "too_many_records", piece.first_line, what)
+                return
             yield piece.message()
         elif isinstance(piece, Foreign):
             between.read(piece)

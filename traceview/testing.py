@@ -1,0 +1,178 @@
+"""Hold code under test to what torch.compile does with it: compiles, graph breaks, recompiles.
+
+    with assert_compiles_once():
+        for batch in batches:
+            step(batch)
+
+What compiles is read from torch's structured log of the block, as a post-mortem reads it, and what
+fails is explained by the rules. Each block starts with ``torch.compiler.reset()``: what an earlier
+test has compiled would not be seen. torch's own logging settings stay as they are.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+from traceview.derive import derive
+from traceview.inputs import find
+from traceview.parse.damage import Damage
+from traceview.reading.mapping import Log, parse
+from traceview.rules import Finding, catalogue, run_rules
+from traceview.tables import Tables
+from traceview.words import numbers
+
+__all__ = ["Compiles", "assert_compiles_once", "assert_no_graph_breaks", "compile_budget"]
+
+#: Rules on graph breaks and on recompiles.
+_ABOUT = ("TV1", "TV2")
+
+
+class Compiles:
+    """What torch.compile did in a ``with`` block. Figures are known when the block has ended."""
+
+    def __init__(self, *, reset: bool = True) -> None:
+        self._reset = reset
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._handler: Any = None
+        self._propagates = True
+
+    def __enter__(self) -> Compiles:
+        import torch
+        from torch._logging import _internal as logs
+
+        if self._reset:
+            torch.compiler.reset()
+        self._folder = tempfile.TemporaryDirectory(prefix="traceview-")
+        self._handler = logs.LazyTraceHandler(self._folder.name)
+        self._handler.setFormatter(logs.TorchLogsFormatter(trace=True))
+        logs.trace_log.addHandler(self._handler)
+        self._propagates, logs.trace_log.propagate = logs.trace_log.propagate, False
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        from torch._logging import _internal as logs
+
+        logs.trace_log.propagate = self._propagates
+        logs.trace_log.removeHandler(self._handler)
+        self._handler.close()
+        if kind is None:
+            _ = self._tables  # read before the folder goes
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    @cached_property
+    def _tables(self) -> Tables:
+        tables, damage = Tables(), Damage()
+        if self._folder is None:
+            raise RuntimeError("nothing was watched: use it in a with statement")
+        for source in find([self._folder.name]).sources:
+            for name, frame in parse(Log(source, "logs", damage)):
+                tables.put(name, frame)
+        return derive(tables, {})
+
+    @property
+    def compiles(self) -> int:
+        """Code objects that were compiled, again or for the first time; resumed ones included."""
+        return self._tables["compiles"].height
+
+    @property
+    def graph_breaks(self) -> int:
+        """Lines that broke a graph, each counted once for each reason."""
+        return self._tables["break_sites"].height
+
+    @property
+    def recompiles(self) -> int:
+        """Compiles for which a guard had failed."""
+        return self._tables["recompile_causes"]["compile_key"].n_unique()
+
+    @property
+    def seconds(self) -> float:
+        """Host seconds that all compiles took, one after the other."""
+        return float(self._tables["compiles"]["duration_us"].sum()) / 1e6
+
+    @cached_property
+    def findings(self) -> Sequence[Finding]:
+        """What the rules say of this log, most serious first."""
+        order = ("error", "warning", "info")
+        found, _ = run_rules(self._tables, catalogue())
+        return sorted(found, key=lambda finding: order.index(finding.severity))
+
+    def reasons(self) -> str:
+        """Each graph break and recompile with its place, and what the rules advise."""
+        broken = (
+            f"  graph break at {_at(row, 'file', 'line')}: {row['gb_type'] or row['reason']}"
+            for row in self._tables["break_sites"].iter_rows(named=True)
+        )
+        again = (
+            f"  {row['function']}() at {_at(row, 'co_filename', 'co_firstlineno')} was compiled "
+            f"again, as a guard failed: {row['guard']}"
+            for row in self._tables["recompile_causes"].iter_rows(named=True)
+        )
+        advice = (
+            f"  {found.code} {found.title}\n    → {found.what_to_do}"
+            for found in self.findings
+            if found.code.startswith(_ABOUT)
+        )
+        return "\n".join([*broken, *again, *advice])
+
+
+def _at(row: Mapping[str, Any], file: str, line: str) -> str:
+    return "an unknown line" if row[file] is None else f"{row[file]}:{row[line]}"
+
+
+@contextmanager
+def compile_budget(
+    *,
+    compiles: int | None = None,
+    graph_breaks: int | None = None,
+    recompiles: int | None = None,
+    seconds: float | None = None,
+    reset: bool = True,
+) -> Iterator[Compiles]:
+    """AssertionError if the block takes more than this; None: no limit.
+
+    Nothing compiled fails too, unless ``compiles=0``: a limit on what was not seen holds nothing.
+    """
+    with Compiles(reset=reset) as seen:
+        yield seen
+    limits = (
+        ("compile", compiles, seen.compiles),
+        ("graph break", graph_breaks, seen.graph_breaks),
+        ("recompile", recompiles, seen.recompiles),
+    )
+    wrong = [
+        f"{numbers.plural(number, noun)}, at most {most}"
+        for noun, most, number in limits
+        if most is not None and number > most
+    ]
+    if seconds is not None and seen.seconds > seconds:
+        took, most_s = numbers.seconds(seen.seconds), numbers.seconds(seconds)
+        wrong.append(f"compiling took {took}, at most {most_s}")
+    if not seen.compiles and compiles != 0:
+        wrong.append("torch.compile compiled nothing: was a compiled function called?")
+    if wrong:
+        raise AssertionError(f"{', and '.join(wrong)}\n{seen.reasons()}".rstrip())
+
+
+@contextmanager
+def assert_compiles_once(*, reset: bool = True) -> Iterator[Compiles]:
+    """AssertionError if anything is compiled again because a guard failed, or nothing at all is."""
+    with compile_budget(recompiles=0, reset=reset) as seen:
+        yield seen
+
+
+@contextmanager
+def assert_no_graph_breaks(*, reset: bool = True) -> Iterator[Compiles]:
+    """AssertionError if a graph breaks, or nothing is compiled."""
+    with compile_budget(graph_breaks=0, reset=reset) as seen:
+        yield seen
