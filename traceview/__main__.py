@@ -108,6 +108,8 @@ def _run() -> int:
             "Free some disk space, or raise `ulimit -f`, and rerun the command.",
             2,
         )
+    except MemoryError:
+        return _complain("There is too little memory for this.", "Read fewer or smaller logs.", 2)
     except BaseException as error:
         if not is_defect(error):
             raise
