@@ -41,9 +41,9 @@ def held(pid: int | None = None) -> int:
     with suppress(OSError, ValueError):  # it may have ended
         _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
         total = (int(resident) - int(shared)) * _PAGE
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            children = (thread / "children").read_text().split()
-            total += sum(held(int(child)) for child in children)
+        # started by the main thread, as all are here
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        total += sum(held(int(child)) for child in children)
     return total
 
 
