@@ -9,9 +9,10 @@ has reached are kept and varied: as Atheris does it, without a compiler's instru
 Python that traceview runs on. Lines are seen by sys.monitoring, before Python 3.12 by sys.settrace.
 
 Each input is read as a reader process does it; every twentieth, and each that reached something
-new, goes through the whole ``postmortem``, too. A finding is an exception, also one that cost a
-record only (``reader_failed``), a process that dies, more than 10 CPU seconds for an input of up to
-1 MB, an exit code that is not documented, or memory above the ceiling of a post-mortem.
+new, goes through the whole ``postmortem``, and what that made through ``report`` or ``check``. A
+finding is an exception, also one that cost a record only (``reader_failed``), a process that dies,
+more than 10 CPU seconds for an input of up to 1 MB, an exit code that is not documented, or memory
+above the ceiling of a post-mortem.
 
 FILE keeps the strings and the findings, so that runs add up; what they reach is found out again at
 the start, with the code as it is. Inputs of findings lie in FILE.findings/, for ``--replay``.
@@ -206,6 +207,9 @@ class Fuzzed:
         shutil.rmtree(out, ignore_errors=True)
         form = self.rng.choice(([], ["--json"], ["--markdown"]))
         wrong = run(["postmortem", "--workers", "1", *form, "-o", out, path])
+        if wrong is None and (out / "run.json").exists():
+            after = self.rng.choice((["report", "--refresh"], ["check", "--max-breaks", "0"]))
+            wrong = run([*after, out])
         if wrong is None:
             return None
         kind, text = wrong

@@ -35,6 +35,21 @@ _VALUE = re.compile(
     rb'("(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|\[[^][{}]{0,200}\])'
 )
 _TOKEN = re.compile(rb"\d+(?:\.\d+)?|\w+|[^\w\s]")
+_LONG_TOKENS = (
+    b"(",
+    b"[",
+    b"a",
+    b" ",
+    b"\t",
+    b"::",
+    b"a, ",
+    b"a.",
+    b"1 ",
+    b"/a",
+    b"\\",
+    b"'\"",
+    b"- ",
+)
 _ODD_TOKENS = (
     *(b"", b"0", b"-1", b"9" * 400, b"1e999", b"nan", b"None", b"(", b")", b"[" * 300, b"}" * 300),
     *(b"\n", b"\r", b"\t", b"\0", b"\xff\xfe", b"\x1b[31m", "\u202e".encode(), b"'", b'"', b"\\"),
@@ -118,7 +133,9 @@ def changed(draw, data):
     if how == "token" and found:
         match = found[draw(few(len(found) - 1))]
         other = found[draw(few(len(found) - 1))][0]
-        token = draw(st.sampled_from((*_ODD_TOKENS, other)))
+        token = draw(st.sampled_from((*_ODD_TOKENS, other, *_LONG_TOKENS)))
+        if token in _LONG_TOKENS:
+            token *= draw(st.sampled_from((1, 100, 100_000)))
         return data[: match.start()] + token + data[match.end() :]
     start = draw(few(len(data)))
     end = min(len(data), start + draw(few(200)))
@@ -148,6 +165,11 @@ def rearranged(draw, pieces, most):
             taken.insert(at, pieces[draw(few(len(pieces) - 1))])
         else:
             taken.append(taken.pop(at))
+    if draw(few(30)) == 30:  # up to the size that the limit of time is for
+        at = draw(few(len(taken) - 1))
+        piece = taken[at]
+        size = len(piece) if isinstance(piece, bytes) else sum(map(len, piece))
+        taken[at:at] = [piece] * min(30_000, 800_000 // (size + 1))
     return taken
 
 

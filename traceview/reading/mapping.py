@@ -110,8 +110,8 @@ def _in_time(source: Source) -> Iterator[None]:
     def over(_number: int, _frame: object) -> None:
         raise TimeIsUp(f"reading it takes more than {most:,.0f} s of CPU time")
 
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if multiprocessing.parent_process() is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + 1.5 * most) + 10, hard))
     former = signal.signal(signal.SIGPROF, over)
     signal.setitimer(signal.ITIMER_PROF, most, 10)
@@ -120,6 +120,7 @@ def _in_time(source: Source) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, former)
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _fitting(batches: Batches, log: Log) -> Batches:
