@@ -1,5 +1,7 @@
 """Failed guards as both logs write them."""
 
+import time
+
 import pytest
 
 from traceview.torchtext.guards import parse_guard
@@ -85,3 +87,15 @@ def test_the_user_stack_of_a_guard_names_the_whole_file():
 @pytest.mark.parametrize("text", ["", "- ", "0/0: ", "x" * 10_000, "((((", "0/0: == "])
 def test_nonsense_is_of_kind_other(text):
     assert parse_guard(text).kind == "other"
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [*"\n\r \t-#'[", "# ", " # x  # y:", "L['", "tensor '' ", "expected ", "x == ", "a.b[0]."],
+)
+def test_a_guard_of_what_repeats_is_bounded_work(repeated):
+    many = repeated * (16_000 // len(repeated))
+    began = time.process_time()
+    for text in (many, f"tensor 'x' {many}", f"L['x']{many} == 3{many}", f"0/0: {many}"):
+        parse_guard(text)
+    assert time.process_time() - began < 1
