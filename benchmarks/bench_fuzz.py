@@ -9,9 +9,10 @@ has reached are kept and varied: as Atheris does it, without a compiler's instru
 Python that traceview runs on. Lines are seen by sys.monitoring, before Python 3.12 by sys.settrace.
 
 Each input is read as a reader process does it; every twentieth, and each that reached something
-new, goes through the whole ``postmortem``, too. A finding is an exception, also one that cost a
-record only (``reader_failed``), a process that dies, more than 10 CPU seconds for an input of up to
-1 MB, an exit code that is not documented, or memory above the ceiling of a post-mortem.
+new, goes through the whole ``postmortem``, and what that made through ``report`` or ``check``. A
+finding is an exception, also one that cost a record only (``reader_failed``), a process that dies,
+more than 10 CPU seconds for an input of up to 1 MB, an exit code that is not documented, or memory
+above the ceiling of a post-mortem.
 
 FILE keeps the strings and the findings, so that runs add up; what they reach is found out again at
 the start, with the code as it is. Inputs of findings lie in FILE.findings/, for ``--replay``.
@@ -45,6 +46,9 @@ SCOPE = tuple(str(ROOT / part) + os.sep for part in ("traceview", "reports"))
 CHUNK_S, STUCK_S = 20, 300
 HANG_S = 10  # for 1 MB
 WHOLE_EVERY = 20
+#: Limits that some inputs are read with.
+SMALL = {"records": 20, "events": 20, "names": 5, "ids": 2, "text": 500, "line": 2000, "depth": 5}
+SMALL |= {"record": 4000, "members": 2, "bomb": 1000, "ratio": 2, "unpacked": 5000, "digits": 1}
 #: A string of bytes is varied so many times at once, at most.
 VARIED = 8
 
@@ -173,6 +177,9 @@ class Fuzzed:
         return new, found
 
     def _read(self, path):
+        from msgspec.structs import replace
+
+        from traceview import limits
         from traceview.inputs import READ_ERRORS, find
         from traceview.parse.damage import READER_FAILED, Damage
         from traceview.reading.mapping import Log, parse
@@ -181,12 +188,12 @@ class Fuzzed:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         damage = Damage()
-        for source in find([str(path)], scratch).sources:
-            try:
-                for _ in parse(Log(source, "logs", damage)):
-                    pass
-            except READ_ERRORS:
-                pass
+        small = path.stat().st_size % 10 == 0  # so that what is beyond a limit is met, too
+        with limits.used(replace(limits.now, **SMALL) if small else limits.now):
+            for source in find([str(path)], scratch).sources:
+                with contextlib.suppress(*READ_ERRORS):
+                    for _ in parse(Log(source, "logs", damage)):
+                        pass
         for kind, _, example in damage.kinds():
             if kind == READER_FAILED:
                 return "crash", example, example
@@ -200,6 +207,9 @@ class Fuzzed:
         shutil.rmtree(out, ignore_errors=True)
         form = self.rng.choice(([], ["--json"], ["--markdown"]))
         wrong = run(["postmortem", "--workers", "1", *form, "-o", out, path])
+        if wrong is None and (out / "run.json").exists():
+            after = self.rng.choice((["report", "--refresh"], ["check", "--max-breaks", "0"]))
+            wrong = run([*after, out])
         if wrong is None:
             return None
         kind, text = wrong

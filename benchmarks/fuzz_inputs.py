@@ -21,8 +21,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "inputs"))
 
 from hostile_archives import LINKS, NAMES, local, member
-from mutation_fixtures import STRUCTURED, TEXT, log
+from mutation_fixtures import FIXTURES, STRUCTURED, TEXT, log
 from mutations import ODD_VALUES
+from recordings import packing
+
+#: Runs whose logs have what the others lack: cudagraphs, templates, caches that are passed by.
+RUNS = ("gpu-cg_skip_cpu", "gpu-cudagraph_overwritten", "gpu-autotuned_template")
+RUNS += ("bad-ct_cache_bypass", "torch2_6-bad-ct_cache_disabled")
 
 _RECORD = re.compile(rb"^(V\d{4} [^\n]*?\] ?)(\{[^\n]*)((?:\n\t[^\n]*)*)", re.MULTILINE)
 _VALUE = re.compile(
@@ -30,6 +35,21 @@ _VALUE = re.compile(
     rb'("(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|\[[^][{}]{0,200}\])'
 )
 _TOKEN = re.compile(rb"\d+(?:\.\d+)?|\w+|[^\w\s]")
+_LONG_TOKENS = (
+    b"(",
+    b"[",
+    b"a",
+    b" ",
+    b"\t",
+    b"::",
+    b"a, ",
+    b"a.",
+    b"1 ",
+    b"/a",
+    b"\\",
+    b"'\"",
+    b"- ",
+)
 _ODD_TOKENS = (
     *(b"", b"0", b"-1", b"9" * 400, b"1e999", b"nan", b"None", b"(", b")", b"[" * 300, b"}" * 300),
     *(b"\n", b"\r", b"\t", b"\0", b"\xff\xfe", b"\x1b[31m", "\u202e".encode(), b"'", b'"', b"\\"),
@@ -47,27 +67,47 @@ _PREFIXES = (
     ),
     *(b"2026-11-20T20:09:53.123456789Z stdout F ", b"2026-11-20T20:09:53.123456789Z stderr P "),
 )
-_MOST_PIECE = 20_000
+_MOST_PIECE, _MOST_FILE = 20_000, 400_000
 
 few = partial(st.integers, 0)
+
+
+@cache
+def recorded(pattern):
+    """Files of recorded runs whose name in the run folder matches, unpacked, the beginning each."""
+    found = []
+    for run in RUNS:
+        files = packing.files_of(FIXTURES / "runs" / f"{run}.tar.xz")
+        for name in sorted(name for name in files if re.search(pattern, name)):
+            data = gzip.decompress(files[name]) if name.endswith(".gz") else files[name]
+            found.append(data[:_MOST_FILE])
+    return found
 
 
 @cache
 def records():
     """(before the envelope, envelope, payload) of recorded structured logs, a list each."""
     found = []
-    for name in STRUCTURED:
-        parts = [match.groups() for match in _RECORD.finditer(log(f"structured/{name}"))]
+    logs = [log(f"structured/{name}") for name in STRUCTURED]
+    for data in logs + recorded(r"/structured/.*\.log"):
+        parts = [match.groups() for match in _RECORD.finditer(data)]
         found.append([(p, e, t[2:].replace(b"\n\t", b"\n")[:_MOST_PIECE]) for p, e, t in parts])
     return found
 
 
 @cache
 def events(name):
-    """The events of a recorded trace, each as JSON."""
-    whole = json.loads(log(name))
-    listed = whole["traceEvents"] if isinstance(whole, dict) else whole
-    return [json.dumps(event).encode() for event in listed]
+    """The events of recorded traces, a list each, each event as JSON."""
+    wholes = [log(name)]
+    if name == "kineto/device":
+        files = packing.files_of(FIXTURES / "runs" / f"{RUNS[0]}.tar.xz")
+        traces = [name for name in sorted(files) if re.search(r"compiled-[\d-]+\.json\.gz", name)]
+        wholes += [gzip.decompress(files[name]) for name in traces[:1]]
+    found = []
+    for whole in map(json.loads, wholes):
+        listed = whole["traceEvents"] if isinstance(whole, dict) else whole
+        found.append([json.dumps(event).encode() for event in listed[:20_000]])
+    return found
 
 
 @cache
@@ -75,7 +115,8 @@ def lines():
     """The lines of recorded text logs, a list each."""
     names = [f"textlog/{name}.torch_logs" for name in TEXT]
     names += [f"textlog/{name}.stderr" for name in ("noise", "training", "autotune")]
-    return [log(name).split(b"\n") for name in names]
+    logs = [log(name) for name in names] + recorded(r"/(torch_logs|stderr)\.txt")
+    return [data.split(b"\n") for data in logs if data]
 
 
 @st.composite
@@ -92,7 +133,9 @@ def changed(draw, data):
     if how == "token" and found:
         match = found[draw(few(len(found) - 1))]
         other = found[draw(few(len(found) - 1))][0]
-        token = draw(st.sampled_from((*_ODD_TOKENS, other)))
+        token = draw(st.sampled_from((*_ODD_TOKENS, other, *_LONG_TOKENS)))
+        if token in _LONG_TOKENS:
+            token *= draw(st.sampled_from((1, 100, 100_000)))
         return data[: match.start()] + token + data[match.end() :]
     start = draw(few(len(data)))
     end = min(len(data), start + draw(few(200)))
@@ -122,6 +165,11 @@ def rearranged(draw, pieces, most):
             taken.insert(at, pieces[draw(few(len(pieces) - 1))])
         else:
             taken.append(taken.pop(at))
+    if draw(few(30)) == 30:  # up to the size that the limit of time is for
+        at = draw(few(len(taken) - 1))
+        piece = taken[at]
+        size = len(piece) if isinstance(piece, bytes) else sum(map(len, piece))
+        taken[at:at] = [piece] * min(30_000, 800_000 // (size + 1))
     return taken
 
 
@@ -176,7 +224,8 @@ def structured(draw):
 def kineto(draw):
     """A profiler trace, in one of its layouts."""
     name = draw(st.sampled_from(("kineto/trace", "kineto/device")))
-    taken = draw(rearranged(events(name), 120))
+    sources = events(name)
+    taken = draw(rearranged(sources[draw(few(len(sources) - 1))], 120))
     for number in draw(st.sets(few(len(taken) - 1), max_size=5)):
         taken[number] = draw(several(taken[number]))
     if draw(st.booleans()):
@@ -230,7 +279,7 @@ def events_file(draw):
 @st.composite
 def chromium(draw):
     """The compiler's own events."""
-    taken = draw(rearranged(events("chromium/events"), 60))
+    taken = draw(rearranged(events("chromium/events")[0], 60))
     for number in draw(st.sets(few(len(taken) - 1), max_size=5)):
         taken[number] = draw(several(taken[number]))
     return b"[\n" + b",\n".join(taken) + b"\n]\n"
@@ -251,6 +300,7 @@ _SIZES = (
     b"\xff" * 12,
     b"8" * 12,
 )
+_BEFORE = (b"long/" * 40 + b"name.log\0", b"17 path=a/b.log\n20 size=00000000700\n", b"9 size=1\n")
 _PACKED = (None, None, None, None, 0, 1, 1000, 1 << 30, (1 << 32) - 1)
 
 
@@ -267,6 +317,9 @@ def archive(draw, depth=0):
         name = draw(st.sampled_from((f"{number}.log", f"{number}.log", *NAMES.values())))
         if tar:
             kind, link = draw(st.sampled_from(((b"0", ""),) * 20 + tuple(LINKS.values())))
+            if draw(few(4)) == 4:  # its name, or more, comes before it
+                before = draw(several(draw(st.sampled_from(_BEFORE))))
+                made.append(member("x", before, draw(st.sampled_from((b"L", b"x", b"K", b"g")))))
             made.append(member(name[:90], data, kind, link, draw(st.sampled_from(_SIZES))))
         else:
             method = draw(st.sampled_from((8, 8, 8, 0, 12, 95, 93, 97)))

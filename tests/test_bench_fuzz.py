@@ -1,5 +1,6 @@
 """The fuzzer makes inputs that are read, finds what is planted, and its runs add up."""
 
+import contextlib
 import json
 import random
 import sys
@@ -13,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import bench_fuzz
 from fuzz_inputs import TARGETS
 
+from traceview.inputs import DamagedInput
 from traceview.inputs.look import look
 from traceview.parse.kineto import events
 
@@ -27,7 +29,8 @@ def test_most_inputs_are_what_they_should_be(target):
         if (made := make(string)) is not None:
             used, data = made
             assert make(used)[1] == data
-            seen.append(look(data[: 1 << 18], "x.log") if data else None)
+            with contextlib.suppress(DamagedInput):
+                seen.append(look(data[: 1 << 18], "x.log") if data else None)
     named = [each.archive or each.kind for each in seen if each]
     expected = {"archive": {"tar", "zip"}, "textlog": {"textlog", "stderr"}}.get(target, {target})
     assert sum(kind in expected for kind in named) >= 5

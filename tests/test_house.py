@@ -23,6 +23,7 @@ FLOORS = {
     "traceview.compile_id": 0,
     "traceview.contracts": 0,
     "traceview.limits": 0,
+    "traceview.memory": 0,
     "traceview.run": 0,
     "traceview.words": 0,
     "traceview.torchtext": 0,

@@ -117,6 +117,8 @@ def _run() -> int:
             "Free some disk space, or raise `ulimit -f`, and rerun the command.",
             2,
         )
+    except MemoryError:
+        return _complain("There is too little memory for this.", "Read fewer or smaller logs.", 2)
     except BaseException as error:
         if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
             fact = "The system refused another thread: a limit on processes or memory is reached."

@@ -72,7 +72,7 @@ def spared(tell: Callable[[str], None]) -> Iterator[None]:
     """``tell`` gets a defect in here, and the rest goes on; errors for the user are raised."""
     try:
         yield
-    except (TraceviewError, OSError):
+    except (TraceviewError, OSError, MemoryError, TimeIsUp):
         raise
     except BaseException as error:
         if not is_defect(error):

@@ -25,6 +25,10 @@ VARIABLE = "TRACEVIEW_LIMITS"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
+#: Memory for an event of a trace where most is needed, once it is read and explained.
+_EVENT_BYTES = 2_000
+
+
 def _memory() -> int:
     """A quarter of the machine's memory, at most 2 GB."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -46,8 +50,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A record of a structured log, a line of collected events; a trace event: a quarter."""
     records: int = 50_000_000
     """Records of a structured log, messages of a text log, lines of collected events."""
-    events: int = 5_000_000
-    """Host events, and device events, of a profiler trace."""
+    events: int = msgspec.field(default_factory=lambda: _memory() // _EVENT_BYTES)
+    """Host events, and device events, of a profiler trace: as many as ``memory`` is enough for."""
     rows: int = 50_000_000
     """Rows of one table that are made of one file."""
     files: int = 100_000
@@ -99,6 +103,8 @@ def with_given(texts: Iterable[str]) -> Limits:
             remedy = f"Use NAME=VALUE, such as memory=8G, with one of these names: {names}."
             raise UsageError(fact, remedy, slug="unknown-limit")
         given[name] = max(1, int(digits[:18]) * unit)
+    if "memory" in given:
+        given.setdefault("events", given["memory"] // _EVENT_BYTES)
     return replace(now, **given)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 
 import pytest
 from kineto_traces import BASE_US, cpp_layout, event, gpu_step, kernel, launch, read
@@ -187,3 +188,30 @@ def test_what_another_process_left_out_is_counted_here(limit):
     assert here.host.left_out == 8 + 3
     assert len(here.host.frame()) == 12
     assert here.host.lost >= 7
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        b"\n" * 600_000,
+        b" " * 600_000,
+        b'"name": "' * 60_000,
+        b'"name": "x" ' + b'", ' * 200_000,
+        b"\n }, " * 100_000,
+        b"nan , " * 100_000,
+        b"{" * 300_000,
+        b'{"a": ' * 100_000,
+        b'"' * 300_001,
+        b"\\" * 300_001,
+    ],
+    ids=range(10),
+)
+def test_what_repeats_in_a_damaged_event_is_bounded_work(tmp_path, between):
+    whole = [json.dumps(one).encode() for one in many(3)]
+    log = (
+        b'{"traceEvents": [\n' + b",\n".join([*whole, b'{"ph": "X", ' + between, *whole]) + b"\n]}"
+    )
+    began = time.process_time()
+    tables, _ = read(tmp_path / "t.json", log)
+    assert time.process_time() - began < 4
+    assert tables["cpu_ops"].height >= 3

@@ -123,6 +123,13 @@ def test_a_splitting_nodes_stack_is_put_together_from_its_lines(tmp_path):
     assert [row["user_line"] for row in found] == [None, None, 8]
 
 
+def test_an_overwritten_output_without_its_beginning_is_an_event_too(tmp_path):
+    stderr = "Error: acc ssing tensor output of CUDAGraphs that has been overwritten by a run.\n"
+    tables, damage = read(tmp_path, stderr=stderr * 2)
+    assert tables["cudagraph_events"].height == 2
+    assert damage.total == 0
+
+
 def test_an_overwritten_output_is_found_in_a_traceback(tmp_path):
     stderr = (
         "Traceback (most recent call last):\n"

@@ -45,3 +45,10 @@ def say_and_sleep(item):
 def sleep_long(item):
     time.sleep(item)
     return item
+
+
+def grow(megabytes):
+    """Holds so much memory for a while."""
+    kept = [bytearray(b"x" * (1 << 20)) for _ in range(megabytes)]
+    time.sleep(1.5)
+    return len(kept)

@@ -1,8 +1,15 @@
 """Failed guards as both logs write them."""
 
+import re
+import time
+
 import pytest
 
+from traceview.torchtext.frames import parse_traceback
+from traceview.torchtext.fx import COMMENT_LINES, called_operators
+from traceview.torchtext.graph_breaks import parse_graph_break
 from traceview.torchtext.guards import parse_guard
+from traceview.torchtext.kernel_source import instructions, read_kernel
 
 HINT = " (HINT: torch.compile considers integer attributes of the nn.Module to be static. If so)"
 SOURCE = "  # return x + k  # ork/s.py:53 in g"
@@ -85,3 +92,28 @@ def test_the_user_stack_of_a_guard_names_the_whole_file():
 @pytest.mark.parametrize("text", ["", "- ", "0/0: ", "x" * 10_000, "((((", "0/0: == "])
 def test_nonsense_is_of_kind_other(text):
     assert parse_guard(text).kind == "other"
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [*"\n\r \t-#'[", "# ", " # x  # y:", "L['", "tensor '' ", "expected ", "x == ", "a.b[0]."],
+)
+def test_a_guard_of_what_repeats_is_bounded_work(repeated):
+    many = repeated * (16_000 // len(repeated))
+    began = time.process_time()
+    for text in (many, f"tensor 'x' {many}", f"L['x']{many} == 3{many}", f"0/0: {many}"):
+        parse_guard(text)
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("repeated", ["\n", " ", "\t", "\n ", " \n", "^", "~ "])
+def test_blank_lines_and_marks_in_other_texts_are_bounded_work(repeated):
+    many = repeated * (400_000 // len(repeated))
+    began = time.process_time()
+    parse_graph_break(f"Graph break in user code at /a.py:1\nReason: x{many}y")
+    parse_traceback(f'  File "/a.py", line 1, in f\n  {many}y')
+    assert not re.search(COMMENT_LINES, many)
+    called_operators(many)
+    read_kernel(f"@triton.jit\ndef f(in_ptr0, out_ptr0, xnumel):{many}y")
+    instructions(many)
+    assert time.process_time() - began < 1

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from traceview import limits
 from traceview.cli.console import Console
 from traceview.cli.options import files, limited, reporting
 from traceview.errors import NothingToAnalyse, UsageError
+from traceview.memory import kept_below
 
 if TYPE_CHECKING:
     from traceview.inputs import Found
@@ -93,10 +95,11 @@ def postmortem_command(
     # fail early if one is wrong
     early = asked() if wanted.select or wanted.ignore or scheduler else None
     folder = _folder(out, resume, ctx.with_resource(ExitStack()))
-    with _logs(folder, paths, resume) as found:  # reading starts before the large imports
-        choice, executor = early or asked()
-        run, damaged = _read(folder, paths, found, executor, resume)
-    code = explain(run, wanted, choice, refresh=False)
+    with kept_below(limits.now.memory, folder / _SCRATCH):
+        with _logs(folder, paths, resume) as found:  # reading starts before the large imports
+            choice, executor = early or asked()
+            run, damaged = _read(folder, paths, found, executor, resume)
+        code = explain(run, wanted, choice, refresh=False)
     ctx.exit(1 if strict and damaged and not code else code)
 
 

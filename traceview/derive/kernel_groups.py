@@ -54,6 +54,9 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
     ns = "duration_ns" if window.on_device else "self_ns"
     if not window.on_device:
         frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias("cpu_op"))
+    frame = frame.select(
+        "pass", "rank", "name", "category", "cpu_op", "graph_key", "compile_id", ns
+    )
     frame = frame.join(known, on=["pass", "rank", "graph_key"], how="left", nulls_equal=True)
     frame = frame.with_columns(
         pl.when(GENERATED).then(pl.coalesce("compile_id", "known_compile_id")).alias("compile_id"),

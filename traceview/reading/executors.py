@@ -20,6 +20,7 @@ from functools import partial
 from multiprocessing import get_context, resource_tracker
 from typing import Any, Protocol, TypeVar
 
+from traceview import limits, memory
 from traceview.errors import TraceviewError, UsageError, is_defect
 
 #: polars' handler of Ctrl-C lets a waiting thread sleep on: it has to wake up by itself.
@@ -75,7 +76,7 @@ class Processes:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or _cpus()
+        self.workers = workers or memory.readers_at_once(_cpus())
 
     def map(
         self, function: Callable[[T], R], items: Iterable[T]
@@ -85,15 +86,23 @@ class Processes:
             yield waiting[0], _tried(function, waiting[0])
             return
         suspects: list[T] = []
+        workers = self.workers
         while waiting:
             broken: list[T] = []
-            yield from self._pool(function, waiting, self.workers, broken)
-            suspects += broken
+            killed = memory.readers_killed()
+            yield from self._pool(function, waiting, workers, broken)
+            if broken and memory.readers_killed() > killed:
+                if workers == 1:
+                    yield broken.pop(), MemoryError()
+                waiting = broken + waiting  # again, with more memory for each
+                workers = max(1, workers // 2)
+            else:
+                suspects += broken
         for item in suspects:
             broken = []
             yield from self._pool(function, [item], 1, broken)
             if broken:
-                yield item, WorkerDied("the process that read it was killed, or ran out of memory")
+                yield item, WorkerDied("the process that read it was killed, or took too much")
 
     def _pool(
         self, function: Callable[[T], R], waiting: list[T], workers: int, broken: list[T]
@@ -101,10 +110,11 @@ class Processes:
         """Work on ``waiting`` until it is empty or the pool breaks; ``broken``: what ran then."""
         running: dict[Future[R | Exception], T] = {}
         spawn = get_context("spawn")
-        with ProcessPoolExecutor(workers, spawn, _end_with_parent) as pool, _killed_unless_done():
+        begin = partial(_begun, limits.now.memory)
+        with ProcessPoolExecutor(workers, spawn, begin) as pool, _killed_unless_done():
             while waiting or running:
                 try:
-                    while waiting and len(running) < workers:
+                    while waiting and len(running) < workers and (not running or memory.has_room()):
                         # a worker starts when it is needed
                         with _share_of_threads(workers), _no_interrupt():
                             future = pool.submit(_tried, function, waiting[0])
@@ -206,8 +216,9 @@ class Dask:
         return UsageError(fact, remedy, slug="scheduler-gone")
 
 
-def _end_with_parent() -> None:
+def _begun(ceiling: int) -> None:
     """In a worker: whatever ends the process that started it ends this one, too."""
+    memory.confine(ceiling)
     parent = multiprocessing.parent_process()
     assert parent is not None
 

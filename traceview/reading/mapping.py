@@ -34,6 +34,7 @@ from traceview.parse.messages.finding import pieces
 from traceview.parse.messages.shapes import End, Piece, Wanted
 from traceview.parse.store import Writer, in_pieces
 from traceview.reading import parts
+from traceview.reading.executors import WorkerDied
 from traceview.reading.processes import Processes
 from traceview.tables import scan_parquet
 
@@ -109,8 +110,8 @@ def _in_time(source: Source) -> Iterator[None]:
     def over(_number: int, _frame: object) -> None:
         raise TimeIsUp(f"reading it takes more than {most:,.0f} s of CPU time")
 
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if multiprocessing.parent_process() is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + 1.5 * most) + 10, hard))
     former = signal.signal(signal.SIGPROF, over)
     signal.setitimer(signal.ITIMER_PROF, most, 10)
@@ -119,6 +120,7 @@ def _in_time(source: Source) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, former)
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def _fitting(batches: Batches, log: Log) -> Batches:
@@ -137,7 +139,9 @@ def lost(task: Task, error: Exception) -> parts.Part:
     """The part of a log whose reader died: it says so, counts as damage, and has what was written
     before."""
     source, damage = task.source, Damage()
-    damage.count(source.name, "reader_died", None, str(error))
+    died = isinstance(error, WorkerDied)
+    kind, what = ("reader_died", str(error)) if died else failure(error)
+    damage.count(source.name, kind, None, what)
     part, folder = _begun(task)
     seen = Processes(source)
     with Writer(folder) as writer:
@@ -151,7 +155,7 @@ def lost(task: Task, error: Exception) -> parts.Part:
             writer.keep(table, frame, path)
             seen.add(table, frame)
         writer.add("unreadable", damage.frame("logs"))
-    part.tables, part.rows, part.damaged, part.error = writer.written, writer.rows, 1, str(error)
+    part.tables, part.rows, part.damaged, part.error = writer.written, writer.rows, 1, what
     part.processes = seen.found()
     parts.save(Path(task.run), part)
     return part

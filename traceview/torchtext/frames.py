@@ -22,7 +22,7 @@ _QUOTED = re.compile(r'^\s*File "(?P<file>.*?)", line (?P<line>\d{1,9})(?:, in (
 TRACED = "from user code:"
 #: The name that Dynamo gives to the code after a graph break (torch/_dynamo/resume_execution.py).
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
-_MARKER = re.compile(r"^\s*[\^~\s]+$")
+_MARKER = re.compile(r"^[\^~\s]+$")
 _TORCH_ROOT = re.compile(
     r"^(?P<root>.*/torch/)(?:_dynamo|_inductor|_functorch|_compile\.py|nn/modules|utils/_|fx/)"
 )

@@ -40,7 +40,7 @@ _VIEWS = """
 VIEWS = frozenset(f"aten.{name}" for name in _VIEWS.split())
 #: The ``op`` of a node that takes one of several results: ``var_mean[0]``.
 ITEM = "getitem"
-_CALLED = re.compile(r'(?m)^\s*(\w+)(?: *: *"[^"\n]*")? = torch\.ops\.(\w+)\.(\w+)')
+_CALLED = re.compile(r'(?m)^[^\S\n]*(\w+)(?: *: *"[^"\n]*")? = torch\.ops\.(\w+)\.(\w+)')
 #: Functions of torch.nn.functional with an argument ``training`` → layer, and a call with it: a
 #: dropout that drops, a batch norm that keeps statistics.
 _DROPS = "dropout", re.compile(r"\(\w+, (?!0\.0,)[\d.e-]+, True\b")
@@ -49,7 +49,7 @@ _TRAINED = {
     "batch_norm": ("batch norm", re.compile(r"\(\w+, (?!None)\w+, \w+, \w+, \w+, True\b")),
 }
 #: Comments above nodes, as a pattern for whole lines.
-COMMENT_LINES = r"(?m)^\s*# File: .*$"
+COMMENT_LINES = r"(?m)^[^\S\n]*# File: .*$"
 #: A line with an operation (a call, or an item taken), for what counts faster than Python.
 OPERATION_LINE = r" +\w+(?: *:[^=\n]*)? = [\w.]+[\[(]"
 

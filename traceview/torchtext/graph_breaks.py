@@ -31,9 +31,9 @@ _HEAD = re.compile(
     r"(?P<file>.*?):(?P<line>\d{1,9})[^\S\n]*$",
     re.MULTILINE,
 )
-_REASON = re.compile(r"^\s*(?:Graph Break )?Reason: ", re.MULTILINE)
+_REASON = re.compile(r"^[^\S\n]*(?:Graph Break )?Reason: ", re.MULTILINE)
 _REASON_END = re.compile(
-    r"^\s*(?:Stack variable source attribution:|User code traceback:"
+    r"^[^\S\n]*(?:Stack variable source attribution:|User code traceback:"
     r"|(?:Graph break: )?from user code(?: at)?:|Traceback \(most recent call last\):)",
     re.MULTILINE,
 )
@@ -42,7 +42,7 @@ _STACK = re.compile(
 )
 _SKIPPED = re.compile(
     r"Skipping the (?:function|frame)|which results in a skip|Graph break: skip:"
-    r"|^\s*Developer debug context: frame skipped:",
+    r"|^[^\S\n]*Developer debug context: frame skipped:",
     re.MULTILINE,
 )
 _PREAMBLE = re.compile(

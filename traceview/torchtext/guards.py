@@ -16,18 +16,19 @@ from traceview.compile_id import CompileId
 from traceview.torchtext.frames import first_user_frame, parse_traceback
 
 _ID = re.compile(r"\A[\s-]*\[?(?P<id>(?:!\d+/)?\d+/\d+(?:_\d+)?)\]?: ")
-_USER_STACK = re.compile(r"^[\s-]*User stack trace:.*$", re.MULTILINE)
+_USER_STACK = re.compile(r"^(?:-|[^\S\n])*User stack trace:.*$", re.MULTILINE)
 _COMMENT = re.compile(
-    r"\s+# (?P<code>.*?)  # (?P<file>[^#\n]*?):(?P<line>\d{1,9}) in (?P<function>[\w<>.]+)"
+    r"\s# (?P<code>.{0,2000}?)  # (?P<file>[^#\n]{0,1000}?):(?P<line>\d{1,9})"
+    r" in (?P<function>[\w<>.]+)"
 )
 _PLAIN_COMMENT = re.compile(
-    r"\s+# \(?(?P<file>[^#\n]*?):(?P<line>\d{1,9}) in (?P<function>[\w<>.]+)"
+    r"\s# \(?(?P<file>[^#\n]{0,1000}?):(?P<line>\d{1,9}) in (?P<function>[\w<>.]+)"
 )
 #: What stands there where torch knows no line.
-_NO_SOURCE = re.compile(r"\s+# \(unknown source [^\n]*, please file a bug\)")
+_NO_SOURCE = re.compile(r"\s# \(unknown source [^\n]*, please file a bug\)")
 #: A float that torch made symbolic, by way of a tensor.
 _AS_TENSOR = re.compile(r"___as_tensor\((?P<name>[^()\n]{1,200})\)\.item\(\)")
-_LOCAL = re.compile(r"\bL\[\s*['\"](.*?)['\"]\s*\]")
+_LOCAL = re.compile(r"\bL\[\s*['\"](.{0,300}?)['\"]\s*\]")
 _VARIABLE = re.compile(r'\(HINT: guard on "(?P<name>\w+)"(?P<rest>[^\s,()]*)')
 _LIMIT = 16_000  # characters: no guard is longer, and patterns stay bounded work
 _MEANING_LIMIT = 2_000

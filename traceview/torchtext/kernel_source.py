@@ -47,19 +47,23 @@ _CPP_ACCESS = re.compile(
     r"\b(?P<name>(?:in_out_ptr|in_ptr|out_ptr)\d+)"
     r"(?P<link>\[| \+ )static_cast<int64_t>(?P<open>\()"
 )
-_CPP_ALIAS = re.compile(r"^\s*auto (\w+) = ((?:in_out|in|out)_ptr\d+);", re.MULTILINE)
+_CPP_ALIAS = re.compile(r"^[^\S\n]*auto (\w+) = ((?:in_out|in|out)_ptr\d+);", re.MULTILINE)
 _ASSIGNED = re.compile(r"\]\s*[-+*]?=[^=]")
 _SIZE = re.compile(
     r"^ +(?:const(?:expr)? int64_t )?(?P<name>[MNK]) = "
     r"(?:static_cast<int64_t>\()?(?P<value>\d{1,15})L?\)?;?$",
     re.MULTILINE,
 )
-_TEMPLATE = re.compile(r"^\s+A = arg_A$|\barg_[A-Z]\b|CppMicroGemm|_gemm_template", re.MULTILINE)
+_TEMPLATE = re.compile(
+    r"^[^\S\n]+A = arg_A$|\barg_[A-Z]\b|CppMicroGemm|_gemm_template", re.MULTILINE
+)
 
 
 #: Ranges of index variables.
 _LOADED = re.compile(r"\btmp\d+\b")
-_NUMEL = re.compile(r"^\s+(?P<prefix>[xyz]|r\d?_?)numel = (?P<value>\d{1,18})\s*$", re.MULTILINE)
+_NUMEL = re.compile(
+    r"^[^\S\n]+(?P<prefix>[xyz]|r\d?_?)numel = (?P<value>\d{1,18})\s*$", re.MULTILINE
+)
 _VARIABLE = re.compile(r"^\s+(?P<name>[xyz]\d+|r\d?_?\d+) = (?P<value>.{1,300})$")
 _INDEX = re.compile(r"\b(?P<prefix>[xyz]|r\d_|r)index\b")
 _MODULO = re.compile(r"% (\d{1,18})\)*$")
@@ -76,7 +80,7 @@ _DEEPEST = 64
 #: What a Triton kernel's arithmetic is counted by.
 _JIT = "@triton.jit"
 _NUMELS = re.compile(r"\b((?:[xyz]|r\d?_?)numel)\b")
-_OPERATION = re.compile(r"^\s+\w+ = ", re.MULTILINE)
+_OPERATION = re.compile(r"^[^\S\n]+\w+ = ", re.MULTILINE)
 _COSTLY = re.compile(
     r"libdevice\.|tl_math\.|tl\.(?:sigmoid|exp|log|sqrt|rsqrt|sin|cos|erf)| // ?| % | / "
 )

@@ -28,7 +28,8 @@ def gaps(window: Window) -> pl.DataFrame | None:
     graph: below 2.9 torch marks only those with a backward (``CompiledFunction``), and
     ``CompiledFxGraph.__call__`` (torch/_inductor/output_code.py) marks nothing.
     """
-    steps = window.ops_in_steps.sort("start_ns")
+    steps = window.ops_in_steps.select("tid", "name", "start_ns", "duration_ns", "op_id")
+    steps = steps.sort("start_ns")
     ours = (pl.col("name").str.starts_with(mark) for mark in marks.OUR_REGIONS)
     calls = steps.filter(pl.any_horizontal(ours))
     if calls.is_empty():

@@ -123,7 +123,9 @@ def _edges(window: Window, tids: list[str], span: Interval) -> pl.DataFrame:
     """
     within = (pl.col("duration_ns") > 0) & _START.lt(span[1]) & _END.gt(span[0])
     within &= pl.col("tid").is_in(tids)
-    events = window.ops.filter(within & ~pl.col("name").str.contains(marks.STEP))
+    needed = ("op_id", "parent_id", "tid", "name", "kernel_file", "start_ns", "duration_ns")
+    named = ~pl.col("name").str.contains(marks.STEP)
+    events = window.ops.select(needed).filter(within & named)
     # An event ends no later than the one around it.
     around = events.select("op_id", until=_END)
     events = events.join(

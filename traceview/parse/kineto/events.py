@@ -69,13 +69,12 @@ class Event(msgspec.Struct, gc=False):
 decode_events = msgspec.json.Decoder(list[Event]).decode
 
 
-_BETWEEN = re.compile(rb"\n\s*\},\s*\n\s*\{|\},\n\{")
+_BETWEEN = re.compile(rb"\n[ \t]*\},[ \t]*\r?\n[ \t]*\{|\},\n\{")
 _NOT_NUMBERS = re.compile(
     rb"(?<=[:\[,\s])(?:[-+]?(?:nan|inf(?:inity)?))(?=\s*[,}\]\n])", re.IGNORECASE
 )
-_NAME = re.compile(
-    rb'("name"\s*:\s*")(.*?)("\s*,\s*"(?:pid|ts|ph|cat|tid|dur|args|s|id|bp)"\s*:)', re.DOTALL
-)
+_NAME = re.compile(rb'"name"\s*:\s*"')
+_AFTER_NAME = re.compile(rb'"\s*,\s*"(?:pid|ts|ph|cat|tid|dur|args|s|id|bp)"\s*:')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPED_OR_QUOTE = re.compile(rb'\\.|"', re.DOTALL)
@@ -101,12 +100,16 @@ def _decoded(text: bytes) -> Event | None:
     return found[0] if len(found) == 1 else None
 
 
-def _quoted(match: re.Match[bytes]) -> bytes:
-    """The name with its own quotes, control bytes and stray backslashes escaped."""
-    name = _BACKSLASH.sub(rb"\\\\", match[2])
+def _quoted(event: bytes) -> bytes:
+    """Its name with its own quotes, control bytes and stray backslashes escaped."""
+    begin = _NAME.search(event)
+    end = begin and _AFTER_NAME.search(event, begin.end())
+    if begin is None or end is None:
+        return event
+    name = _BACKSLASH.sub(rb"\\\\", event[begin.end() : end.start()])
     name = _ESCAPED_OR_QUOTE.sub(lambda m: rb"\"" if m[0] == b'"' else m[0], name)
     name = _CONTROL.sub(lambda m: b"\\u%04x" % m[0][0], name)
-    return match[1] + name + match[3]
+    return event[: begin.end()] + name + event[end.start() :]
 
 
 #: Category → kind; those with a capital letter are torch 1.8's to 1.11's.
@@ -205,8 +208,7 @@ def decoded(part: Slice, name: str, damage: Damage) -> list[Event]:
                 found = _decoded(text)
                 if found is None:
                     readable = text.decode("utf-8", errors="replace").encode()
-                    named = _NAME.sub(_quoted, readable, count=1)
-                    found = _decoded(_NOT_NUMBERS.sub(b"null", named))
+                    found = _decoded(_NOT_NUMBERS.sub(b"null", _quoted(readable)))
                 if found is not None:
                     events.append(found)
                 elif part.whole:

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from traceview import limits
-from traceview.errors import described
+from traceview.errors import described, spared
 from traceview.parse.damage import READER_FAILED, Damage
 from traceview.parse.files import damage_kind, find, opened
 from traceview.parse.keys import CompileKeys
@@ -166,6 +166,7 @@ def _messages(
     found: Iterator[Piece], name: str, between: ForeignLines | RawLines, damage: Damage
 ) -> Iterator[Message]:
     messages = 0
+    failed = partial(damage.count, name, READER_FAILED, None)
     for piece in found:
         if isinstance(piece, Lines):
             messages += 1
@@ -175,9 +176,11 @@ def _messages(
                 return
             yield piece.message()
         elif isinstance(piece, Foreign):
-            between.read(piece)
+            with spared(failed):
+                between.read(piece)
         else:
-            between.end(piece)
+            with spared(failed):
+                between.end(piece)
             if piece.damage is not None:
                 kind, what = piece.damage
                 damage.count(name, kind, piece.line, what)

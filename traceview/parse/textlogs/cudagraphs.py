@@ -78,7 +78,7 @@ class Overwrites:
         if b"output of CUDAGraphs that has been overwritten" in raw.data:
             self.end()
             text = clean(raw.data)
-            self._lines, self._number = [text[text.index("Error: accessing") :]], raw.number
+            self._lines, self._number = [text[max(0, text.find("Error: accessing")) :]], raw.number
         elif self._lines:
             self._lines.append(clean(raw.data))
         if self._lines and (_ADVICE in self._lines[-1] or len(self._lines) > _OVERWRITE_LINES):

@@ -1,0 +1,99 @@
+"""A post-mortem's memory stays below its ceiling: what has to give way, and how it ends."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+from cli_runs import command
+from reading_logs import write_log
+from work import grow
+
+from traceview import memory
+from traceview.memory import held, kept_below, readers_at_once
+from traceview.reading import mapping, open_tables
+from traceview.reading.executors import Processes
+
+MB = 1 << 20
+GREEDY = """
+import sys, pathlib, traceview.memory as memory
+with memory.kept_below(memory.held() + (60 << 20), pathlib.Path(sys.argv[1])):
+    kept = []
+    for _ in range(2):
+        try:
+            while True:
+                kept.append(bytearray(b"x" * (1 << 20)))
+        except MemoryError:
+            print("once", flush=True)
+"""
+
+
+def test_memory_of_processes_that_were_started_counts():
+    before = held()
+    code = "import sys; kept = bytearray(b'x' * (80 << 20)); print(flush=True); sys.stdin.read()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as child:
+        child.stdout.readline()
+        assert 80 * MB < held() - before < 110 * MB
+        child.communicate()
+
+
+def test_a_file_that_takes_too_much_is_given_up_and_the_rest_is_read(
+    job, read, monkeypatch, tmp_path
+):
+    parse = mapping.parse
+
+    def greedy(log):
+        yield from parse(log)
+        kept = []
+        while log.name.endswith("t2.log"):
+            kept.append(bytearray(b"x" * MB))
+
+    monkeypatch.setattr(mapping, "parse", greedy)
+    gc.collect()
+    with kept_below(int((held() + 400 * MB) / 0.9), tmp_path):
+        run, _ = read(job)
+    tables = open_tables(run)
+    rows = tables["unreadable"].select("file", "kind").rows()
+    assert rows == [("node1/t2.log", "out_of_memory")]
+    assert set(tables["compiles"]["rank"]) == {0, 1, 2, 3}
+    assert memory.readers_killed() == 0
+
+
+def test_readers_that_take_too_much_together_are_fewer_then(tmp_path):
+    gc.collect()
+    with kept_below(int((held() + 500 * MB) / 0.9), tmp_path):
+        results = dict(Processes(2).map(grow, [300, 301, 1500]))
+        assert memory.readers_killed() >= 2
+    assert isinstance(results.pop(1500), MemoryError)
+    assert results == {300: 300, 301: 301}
+
+
+def test_there_are_no_more_readers_than_memory_for_them(limit):
+    assert readers_at_once(4) == 4
+    limit(memory=400 * MB)
+    assert readers_at_once(128) == 2
+    limit(memory=1)
+    assert readers_at_once(128) == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_report_that_takes_too_much_ends_in_one_sentence(tmp_path, workers):
+    write_log(tmp_path / "x.log", 1)
+    words = ["postmortem", "--limit", "memory=40M", "--workers", workers, "-o", tmp_path / "out"]
+    done = subprocess.run(command(*words, tmp_path / "x.log"), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "more than the 0.042 GB of memory" in done.stderr
+    assert "--limit memory=" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out" / "scratch").exists()
+
+
+def test_who_goes_on_all_the_same_is_ended(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    words = [sys.executable, "-c", GREEDY, str(scratch)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "once\n")
+    assert done.stderr.startswith("traceview: This takes more than")
+    assert not scratch.exists()
