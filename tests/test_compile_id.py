@@ -22,7 +22,9 @@ def test_parse(text, expected):
     assert CompileId.parse(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "-", "0", "a/b", "0/0/0", "0/", "!/0", "[]"])
+@pytest.mark.parametrize(
+    "text", ["", "-", "0", "a/b", "0/0/0", "0/", "!/0", "[]", f"{10**18}/0", "9" * 5000 + "/0"]
+)
 def test_what_is_no_id(text):
     assert CompileId.parse(text) is None
 

@@ -13,8 +13,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+#: Of at most 18 digits: more are no id, and too much for a column.
 _TEXT = re.compile(
-    r"^\[?(?:!(?P<ca>\d+)(?:/|(?=\]?$)))?(?:(?P<frame>\d+)/(?P<compile>\d+)(?:_(?P<attempt>\d+))?)?\]?$"
+    r"^\[?(?:!(?P<ca>N)(?:/|(?=\]?$)))?(?:(?P<frame>N)/(?P<compile>N)(?:_(?P<attempt>N))?)?\]?$".replace(
+        "N", r"\d{1,18}"
+    )
 )
 
 

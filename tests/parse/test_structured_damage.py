@@ -189,6 +189,7 @@ def test_a_payload_of_the_wrong_shape_is_bad_json(tmp_path, payload):
         ("dynamo_start", {"stack": [3, {"filename": 99, "line": "x"}, None]}),
         ("dynamo_start", {"stack": "no"}),
         ("compilation_metrics", {"co_name": 5, "restart_reasons": 7, "guard_count": 1e99}),
+        ("compilation_metrics", {"entire_frame_compile_time_s": 10**400, "start_time": -(10**400)}),
         ("create_symbol", {"symbol": ["s"], "user_stack": 5}),
         ("create_symbol", {"user_stack": [{"filename": -1, "line": -1, "name": None}]}),
         ("str", ["only one"]),

@@ -142,16 +142,21 @@ def _row(fields: msgspec.Struct) -> dict[str, Any]:
         elif kind is str or kind is bool:
             if isinstance(value, kind):
                 row[column] = value
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif _is_number(value) and not isinstance(value, bool):
             if kind is float:
                 row[column] = float(value)
             elif abs(value) < 2**31:
                 row[column] = int(value)
     for name, column in SECONDS.items():
         value = getattr(fields, name)
-        if value is not None and column not in row and isinstance(value, int | float):
+        if column not in row and _is_number(value):
             row[column] = value * 1e6
     return row
+
+
+def _is_number(value: object) -> bool:
+    """Whether it can be a time or a count: infinities, NaN and 400 digits can't."""
+    return isinstance(value, int | float) and -1e18 < value < 1e18
 
 
 def sections_of(fields: msgspec.Struct) -> dict[str, bytes]:
