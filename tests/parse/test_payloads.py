@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from traceview.parse.payloads import CUT_MARK, clipped
-from traceview.parse.payloads.metrics import Event, event
+from traceview.parse.payloads.metrics import Event, dynamo_row, event
 from traceview.parse.payloads.module import Module, Traces, module, traces
 from traceview.parse.payloads.readers import Told, told
 
@@ -98,6 +98,11 @@ def test_a_long_payload_is_cut_with_a_mark():
 def test_an_event_tells_its_name_its_phase_and_its_time():
     payload = b'{"name": "dynamo", "ph": "B", "ts": 17.5, \t"args": {"a": [1]}, "cat": "x"}'
     assert event(payload) == Event("dynamo", "B", 17.5)
+
+
+def test_a_number_of_hundreds_of_digits_is_left_out():
+    row = dynamo_row(b'{"args": {"guard_latency_us": %s, "co_name": "f"}}' % (b"9" * 400))
+    assert row == {"co_name": "f"}
 
 
 @pytest.mark.parametrize(
