@@ -58,6 +58,7 @@ FOLLOWS = frozenset(
         "ap-not-in-model",
         "ap-grad-inference",
         "cap-cached-function",
+        "cap-copy-in-eager",
         "ind-extern-dominated",
         "ind-random-numbers",
         "ind-recomputed",
