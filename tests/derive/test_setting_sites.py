@@ -34,6 +34,11 @@ def sites(source):
     [
         ("inductor.force_disable_caches = True", [("force_disable_caches", 1, "<module>")]),
         ("def f():\n  config.freezing = True", [("freezing", 2, "f")]),
+        ("inductor.cpp.threads = a.b = 1", [("cpp.threads", 1, "<module>")]),
+        ("a.b = config.cpp.threads = 1", [("cpp.threads", 1, "<module>")]),
+        ("torch.compile(f, options={'cpp.threads': 1})", [("cpp.threads", 1, "<module>")]),
+        ("self.threads = 1", []),
+        ("pool.threads = 1", []),
         ("self.freezing = True", []),
         ("def f():\n  torch.backends.cudnn.benchmark = True", [("cudnn.benchmark", 2, "f")]),
         ("pl.Trainer(max_epochs=2, benchmark=True)", [("cudnn.benchmark", 1, "<module>")]),

@@ -333,16 +333,17 @@ def test_the_length_of_the_job():
 
 
 def test_loops_of_more_than_a_minute_say_how_long_a_job_is_that_was_stopped():
-    def of(steps, exit_kind="stopped", region_id=None):
+    def of(steps, exit_kind="stopped", region_id=None, step_ms=(20.0, 10.0)):
         lengths = [{"pass": "cold", "pid": 1, "region_id": region_id, "steps": steps}]
-        pairs = blocks([(20.0, 10.0)] * 6)
+        pairs = blocks([step_ms] * 6)
         row = row_of(run={"exit_kind": exit_kind}, blocks=pairs, job_lengths=lengths)
         return row["job_steps"], row["job_steps_from"]
 
-    assert of(4000) == (4000, "loops")
-    assert of(2000) == (None, None), "40 s may be a shortened job"
-    assert of(4000, exit_kind="exit") == (None, None), "it went on and ended before"
-    assert of(4000, region_id=7) == (None, None), "calls of another callable"
+    assert of(8000) == (8000, "loops")
+    assert of(4000) == (None, None), "40 s, as it is compiled, may be a shortened job"
+    assert of(4000, step_ms=(10.0, 20.0)) == (None, None), "and 40 s as it is in eager"
+    assert of(8000, exit_kind="exit") == (None, None), "it went on and ended before"
+    assert of(8000, region_id=7) == (None, None), "calls of another callable"
 
 
 def test_a_worker_process_is_not_the_one_that_is_measured():

@@ -303,6 +303,26 @@ def test_operators_that_something_left_in_eager_are_its_own_rules(make, cause):
     assert len(found("ap-not-in-model", make(**optimizer))) == 1
 
 
+@pytest.mark.parametrize(
+    ("shares", "calls", "said"),
+    [((0.5, 0.1), 100, 0), ((0.2, 0.4), 100, 1), ((0.5, 0.1), 10, 1)],
+)
+def test_operators_of_a_copy_that_is_not_compiled_are_the_copys(make, shares, calls, said):
+    """The copy is called at line 80; its forward, lines 34 to 36, calls a helper at line 20."""
+    region = {**REGION, "target_file": FILE, "target_line": 34, "target_last_line": 36}
+    copy = {"region_id": region["region_id"], "copies": 1, "calls": calls}
+    copy |= {"region_calls_before": 0, "region_calls_after": 100}
+    work = ((20, [f"{FILE}:35", f"{FILE}:80"]), (90, []))
+    tables = {**eager_operators(2.4, 0.3), "account_details": [], "regions": [region]}
+    tables["module_copies"] = [copy]
+    tables["outside_work"] = [
+        {"kind": "operators", "file": FILE, "line": line, "ms": 4 * share, "share": share,
+         "callers": callers}
+        for (line, callers), share in zip(work, shares, strict=True)
+    ]  # fmt: skip
+    assert len(found("ap-not-in-model", make(**tables))) == said
+
+
 def test_copies_from_pageable_memory_are_named_with_the_copy_itself(make):
     at = {"file": FILE, "line": 60, "count": 1.0}
     details = [

@@ -73,6 +73,57 @@ def test_few_elements_say_how_many(make):
     assert "the dimension of 3 first" in finding.what_to_do
 
 
+def switched(make, name="cpp.simdlen", value="0", source="std::exp(tmp0)", why="strided", **more):
+    """The title and lines of what is found in a script that sets ``name``."""
+    setting = {"section": "env" if name.isupper() else "inductor_config"}
+    kernel = {"compile_key": "k", "source_code": source}
+    tables = make(
+        speedups=[SPEEDUP],
+        slow_loops=[{**LOOP, "why": why}],
+        generated_kernels=[kernel, {"compile_key": "other", "source_code": "at::vec::exp"}],
+        environment=[{**setting, "name": name, "value": value}],
+        setting_sites=[{"name": name, "file": "/u/train.py", "line": 3}],
+        **more,
+    )
+    (finding,) = RULES["ind-scalar-loop"].check(tables)
+    return finding
+
+
+def test_a_setting_that_leaves_no_vectors_is_the_cause(make):
+    finding = switched(make)
+    assert (finding.location.line, finding.also_at[0].line) == (3, 9)
+    assert finding.title.startswith("cpp.simdlen = 0 (train.py:3) leaves generated code without")
+    assert "tanh is computed one element at a time, 1.50 ms slower" in finding.title
+    assert finding.remedy == ("torch._inductor.config.cpp.simdlen=None",)
+    assert switched(make, "ATEN_CPU_CAPABILITY", "default").what_to_do.startswith("Unset it")
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"source": "at::vec::maximum(tmp0, tmp1)"},
+        {"source": None},
+        {"why": "no_vector_form"},
+        {"value": "256"},
+        {"name": "cpp.threads"},
+        {"name": "ATEN_CPU_CAPABILITY", "value": "avx2"},
+    ],
+)
+def test_what_has_another_cause_than_the_setting_keeps_it(make, known):
+    assert switched(make, **known).location.line == 9
+
+
+def test_a_width_that_the_cpu_may_lack_is_the_cause_where_nothing_else_is(make):
+    assert switched(make, value="512", why="not_vectorized").location.line == 3
+
+
+def test_an_option_of_the_compile_call_that_leaves_no_vectors(make):
+    region = {"call_file": "/u/train.py", "call_line": 5, "options": '{"cpp.simdlen": 1}'}
+    finding = switched(make, "cpp.threads", regions=[region])
+    assert finding.location.line == 5
+    assert finding.remedy == ()
+
+
 @pytest.mark.parametrize(
     ("ms", "outcome", "severities"),
     [(0.1, "hurt", []), (0.6, "hurt", ["warning"]), (0.6, "helped", ["info"])],

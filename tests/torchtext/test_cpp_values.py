@@ -38,6 +38,15 @@ def test_a_function_without_vector_code():
     assert (found.function, found.evaluations, found.scalar) == ("digamma", 512_000, True)
 
 
+def test_a_vectors_method_stays_in_the_loop_that_it_does_not_depend_on():
+    sums = loop("x0", 400, loop("x1", 3000, function("x0", "tmp0.digamma()")), 16)
+    (found,) = repeated(sums)
+    assert (found.function, found.evaluations, found.distinct) == ("digamma", 1_200_000, 400)
+    assert found.scalar
+    assert repeated(sums.replace("tmp0.digamma()", "calc_digamma(tmp0)"))
+    assert repeated(sums.replace("tmp0.digamma()", "calc_i1e(tmp0)")) == []
+
+
 def test_every_element_once_and_the_last_few_separately():
     whole, rest = (within("x1", *r, function("x1 + 1003L*x0")) for r in ((0, 1000), (1000, 1003)))
     assert facts(loop("x0", 64, loop("x1", 1003, f"{whole}\n{rest}", 8))) == []

@@ -21,9 +21,9 @@ from traceview.derive.outcome import outcome
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables, from_rows
 
-#: A script that ended by itself after this many seconds, or whose loops take that long in eager,
-#: compiling not counted, shows the real job's length: a short script does not become a real job
-#: because the machine compiles slowly.
+#: A script that ended by itself after this many seconds, or whose loops take that long, compiling
+#: not counted, shows the real job's length: a short script does not become a real job because the
+#: machine compiles slowly.
 REAL_JOB_S = 60.0
 
 
@@ -95,10 +95,15 @@ def break_even(compile_s: float | None, measured: Figures) -> int | None:
 def _by_loops(
     tables: Tables, run: Row, anchor: int | None, measured: Figures
 ) -> tuple[int | None, str | None]:
-    """The same by the loops around the step; a script of seconds may be a shortened one."""
+    """The same by the loops around the step; a script of seconds may be a shortened one.
+
+    Seconds in the faster of eager and compiled: a job that compiling makes that short is no longer
+    than its author wanted to wait for it.
+    """
+    times = [ms for ms in (measured.eager_ms, measured.compiled_ms) if ms is not None]
     anchored = pl.col("region_id").eq_missing(pl.lit(anchor, dtype=pl.Int32))
     found = of_process(tables["job_lengths"], run).filter(anchored)["steps"]
-    if found.is_empty() or found[0] * (measured.eager_ms or 0.0) / 1e3 <= REAL_JOB_S:
+    if found.is_empty() or found[0] * min(times, default=0.0) / 1e3 <= REAL_JOB_S:
         return None, None
     return found[0], "loops"
 

@@ -160,12 +160,16 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Attribute):
                     owner = _name(target.value)
-                    texts += [target.attr] if "_" in target.attr or "config" in owner else []
-                    texts += [_BENCHMARK] if f"{owner}.{target.attr}" == _BENCHMARK else []
+                    dotted = f"{owner}.{target.attr}"
+                    if dotted in names:
+                        texts += [dotted]
+                    elif "_" in target.attr or "config" in owner:
+                        texts += [target.attr]
         elif isinstance(node, ast.keyword) and node.arg and "_" in node.arg:
             texts = [node.arg]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "_" in node.value:
-            texts = [node.value]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+            texts = [text] if "_" in text or ("." in text and text in names) else []
         elif isinstance(node, ast.Call) and (stance := _stance_set(node)) is not None:
             yield {"name": stance, "line": node.lineno, "function": function}
         elif isinstance(node, ast.Call):

@@ -47,6 +47,7 @@ from collections.abc import Iterator
 import msgspec
 
 from traceview.derive.facts import eager_code
+from traceview.derive.outcome import calls_copies
 from traceview.rules import _recompiles
 from traceview.rules.kit import (
     Cost,
@@ -172,8 +173,8 @@ def _eager(
     """Operators in eager, ``parts`` by optimizer, most expensive first.
 
     None where they are in eager because something went wrong, which other rules report: the
-    compiled callable is never called, a function hit the recompile limit, a frame was skipped, or
-    nothing runs compiled after a graph break.
+    compiled callable is never called, a function hit the recompile limit, a frame was skipped,
+    nothing runs compiled after a graph break, or they are those of an uncompiled copy of a module.
     """
     ms, most = sum(part.ms for part in parts), parts[0]
     if not most.what:  # an optimizer's step has no such cause
@@ -181,6 +182,8 @@ def _eager(
         skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
         left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
         if tables.once(eager_code.uncalled_ms) or files & skipped or max(left, default=0) >= ms / 2:
+            return
+        if _share_of_copies(tables) >= 1 / 2:
             return
         regions = first_rank(rows(tables, "regions"))
         for limited in _recompiles.limited_frames(tables):
@@ -224,6 +227,31 @@ def _eager(
         also_at=tuple(dict.fromkeys(where[1:4])),
         weighs=True,
     )
+
+
+def _share_of_copies(tables: Tables) -> float:
+    """Of the operators in eager, the part in a module's code of which copies are called."""
+    copied = {row["region_id"] for row in rows(tables, "module_copies") if calls_copies(row)}
+    regions = first_rank(rows(tables, "regions"))
+    code = [row for row in regions if row["region_id"] in copied and row["target_last_line"]]
+    operators = first_rank(rows(tables, "outside_work", kind=_OPERATORS))
+
+    def within(place: str) -> bool:
+        file, _, line = place.rpartition(":")
+        return any(
+            file == row["target_file"]
+            and line.isdigit()
+            and row["target_line"] <= int(line) <= row["target_last_line"]
+            for row in code
+        )
+
+    shares = [
+        (row["share"] or 0.0, [f"{row['file']}:{row['line']}", *(row["callers"] or ())])
+        for row in operators
+    ]
+    whole = sum(share for share, _ in shares)
+    mine = sum(share for share, places in shares if any(map(within, places)))
+    return mine / whole if whole else 0.0
 
 
 def _outside(

@@ -11,7 +11,7 @@ a whole takes longer than in eager.
 break-even steps = compile seconds / (eager step - compiled step), both measured. The length of the
 job is what `--job-steps` says, the number of steps of a script that ended by itself after more than
 a minute, not counting the compile time, or that of the loops around the step, if they take so long
-in eager. Where the measurement cannot tell whether a step got
+both in eager and compiled. Where the measurement cannot tell whether a step got
 faster, the upper end of its interval gives the most that these steps can save.
 
 A warning only where that length is known and compiling helped or hurt. Otherwise information, and
@@ -58,6 +58,7 @@ FOLLOWS = frozenset(
         "ap-not-in-model",
         "ap-grad-inference",
         "cap-cached-function",
+        "cap-copy-in-eager",
         "ind-extern-dominated",
         "ind-random-numbers",
         "ind-recomputed",

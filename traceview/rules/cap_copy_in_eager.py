@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.derive.outcome import LEAST_COPY_CALLS, replaces_module
+from traceview.derive.outcome import calls_copies
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -50,22 +50,13 @@ NEEDS = frozenset({"module_copies"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"compile", "idle_compile"})
 
-#: Calls of copies for each call of the compiled module.
-LEAST_OFTEN = 0.5
-
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each line that copies."""
     regions = {row["region_id"]: row for row in first_rank(rows(tables, "regions"))}
-    called = [row for row in first_rank(rows(tables, "module_copies")) if _is_called(row)]
+    called = [row for row in first_rank(rows(tables, "module_copies")) if calls_copies(row)]
     for found in grouped(called, "file", "line").values():
         yield _finding(tables, found, regions.get(found[0]["region_id"]))
-
-
-def _is_called(row: Row) -> bool:
-    after = row["region_calls_after"]
-    beside = after > 0 and row["calls"] >= max(LEAST_COPY_CALLS, LEAST_OFTEN * after)
-    return beside or replaces_module(row)
 
 
 def _finding(tables: Tables, found: list[Row], region: Row | None) -> Finding:

@@ -9,20 +9,22 @@ something in the loop stops it: an index that wraps around (`torch.roll`, `%`), 
 dimension of a few elements or one that is read with a stride, an index that was loaded or
 calculated (a look-up, `grid_sample`), or a function without vector code (erfinv, Bessel functions).
 The function is then called for each element, which takes up to ten times as long and outweighs what
-fusion saves.
+fusion saves. `torch._inductor.config.cpp.simdlen` at a width that no instructions of the CPU have,
+such as 0, and `ATEN_CPU_CAPABILITY=default` leave all loops without vectors.
 
 ## Evidence
 The kernel's source: a loop without vectors that calls the function, and what is in its index. The
 cost is what the kernel takes longer than the eager operators of the same group, which is measured,
 and no more than these calls are of the kernel's instructions. A kernel in scalar code that is no
-slower than eager isn't reported. Information where compiling helped as a whole.
+slower than eager isn't reported. A setting is the cause where it was changed and no kernel of the
+same graph has a vector. Information where compiling helped as a whole.
 
 ## What to do
 `torch.roll` along the last dimension: concatenate the edge to the tensor and take slices, which
 Inductor vectorizes; or roll another dimension. A last dimension of 2 or 3: put it first and make
 the tensor contiguous. A function without vector code: keep ATen's kernel by a custom operator
-around that call. `grid_sample`: leave it in eager. No vector code at all: see whether Inductor
-found the CPU's vector instructions.
+around that call. `grid_sample`: leave it in eager. No vector code at all: leave `cpp.simdlen` at
+None, or see whether Inductor found the CPU's vector instructions.
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that these kernels must lose.
@@ -31,6 +33,7 @@ found the CPU's vector instructions.
 - https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
 - https://docs.pytorch.org/docs/stable/library.html
 - torch/_inductor/codegen/cpp.py, `TilingSelect`
+- torch/_inductor/cpu_vec_isa.py, `pick_vec_isa`
 - https://github.com/pytorch/pytorch/pull/122961
 - https://github.com/pytorch/pytorch/issues/93552
 """
@@ -38,14 +41,22 @@ found the CPU's vector instructions.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from traceview.rules._slow_loops import kernels, slow
+from traceview.rules._slow_loops import Slow, kernels, slow
+from traceview.rules._starts import options, setting_line
 from traceview.rules.kit import (
+    Evidence,
     Finding,
+    Location,
     Snippet,
     Tables,
+    compile_call,
+    first,
+    first_rank,
     milliseconds,
     percent,
+    rows,
     short,
     step_ms,
 )
@@ -125,11 +136,36 @@ _REASONS: dict[str, tuple[str, str, Snippet | None]] = {
         ),
     ),
 }
+_SIMDLEN, _CAPABILITY = "cpp.simdlen", "ATEN_CPU_CAPABILITY"
+#: Bits of a vector; a CPU may lack those of one width. No other value matches any instructions.
+_WIDTHS = ("128", "256", "512")
+#: A vector's type; scalar code has none.
+_VECTOR = "at::vec::"
+
+
+class _Setting(NamedTuple):
+    """A setting of the user's that decides which vector instructions Inductor uses."""
+
+    name: str
+    value: str
+    place: Location | None
+    source: str
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """One finding a reason."""
+    """One finding for a setting that leaves all loops without vectors, else one a reason."""
+    by_setting: set[str] = set()
+    if (setting := _setting(tables)) is not None:
+        without = {cpp_loops.NOT_VECTORIZED}
+        if setting.value not in _WIDTHS:
+            without = _REASONS.keys() - {cpp_loops.NO_VECTOR_FORM}
+        found = slow(tables, without, least_share)
+        if found is not None and _has_no_vectors(tables, found):
+            by_setting = without
+            yield _left_without(tables, found, setting)
     for reason, (why, what_to_do, snippet) in _REASONS.items():
+        if reason in by_setting:
+            continue
         found = slow(tables, {reason}, least_share)
         if found is None:
             continue
@@ -170,3 +206,66 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             snippet=None if name in _TWO_ARGUMENTS else pasted,
             also_at=tuple(found.places[1:4]),
         )
+
+
+def _setting(tables: Tables) -> _Setting | None:
+    """As ``pick_vec_isa`` reads them: the variable only where no width is set."""
+    for region in first_rank(rows(tables, "regions")):
+        if (width := options(region).get(_SIMDLEN)) is not None:
+            return _Setting(_SIMDLEN, str(width), compile_call(region), "regions")
+    if row := first(tables, "environment", section="inductor_config", name=_SIMDLEN):
+        return _Setting(_SIMDLEN, row["value"], setting_line(tables, _SIMDLEN), "environment")
+    row = first(tables, "environment", section="env", name=_CAPABILITY)
+    if row and row["value"] == "default":
+        return _Setting(_CAPABILITY, "default", setting_line(tables, _CAPABILITY), "environment")
+    return None
+
+
+def _has_no_vectors(tables: Tables, found: Slow) -> bool:
+    """Whether no kernel has any of the compiles that ``found`` is about; not so if not known."""
+    keys = {row["compile_key"] for row in found.rows}
+    kernels = [row for row in rows(tables, "generated_kernels") if row["compile_key"] in keys]
+    sources = [row["source_code"] for row in kernels if row["source_code"]]
+    return bool(sources) and not any(_VECTOR in source for source in sources)
+
+
+def _left_without(tables: Tables, found: Slow, setting: _Setting) -> Finding:
+    name, value, place, source = setting
+    at = f" ({short(place)})" if place else ""
+    share = percent(found.lost_ms / (step_ms(tables, "compiled") or 1.0))
+    verb = "is computed" if found.functions == found.rows[0]["functions"][0] else "are computed"
+    is_config = name == _SIMDLEN
+    where = "torch._inductor.config." if is_config else ""
+    # What torch.compile's own options set stays set whatever the configuration is.
+    tried = is_config and source == "environment"
+    return Finding(
+        code=CODE,
+        rule="ind-scalar-loop",
+        severity=found.severity(tables),
+        title=(
+            f"{name} = {value}{at} leaves generated code without vectors: {found.functions} {verb} "
+            f"one element at a time, {milliseconds(found.lost_ms)} slower than eager ({share} of "
+            "the step)"
+        ),
+        explanation=(
+            f"A step spends {milliseconds(found.ms)} in {kernels(found)}. With this value Inductor "
+            "picks no vector instructions of the CPU, and writes every loop in scalar code."
+        ),
+        cost=found.cost,
+        confidence="derived",
+        location=place or next(iter(found.places), None),
+        about=found.about,
+        evidence=(
+            Evidence(f"{where}{name}: {value}", source),
+            Evidence("no generated kernel of these graphs has a vector", "generated_kernels"),
+            *found.evidence("one at a time"),
+        ),
+        what_to_do=(
+            "Leave it at None: Inductor then takes the widest vectors that the CPU has."
+            if is_config
+            else "Unset it: ATen and Inductor then take the widest vectors that the CPU has."
+        ),
+        snippet=Snippet("python", f"{where}{name} = None") if tried else None,
+        remedy=(f"{where}{name}=None",) if tried else (),
+        also_at=tuple(found.places[:3]),
+    )

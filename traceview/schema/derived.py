@@ -50,7 +50,7 @@ SPEEDUPS = table("speedups", "the measured speedup of a step, per rank (rank of 
     Column("compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"),
     Column("break_even_steps", pl.Int64, "compile_s over seconds saved per step; null: never or unknown"),
     Column("job_steps", pl.Int64, "length of the real job in steps, if known"),
-    Column("job_steps_from", pl.String, "option (--job-steps), observed (ended by itself after > 60 s, compiling not counted) or loops (see job_lengths, > 60 s in eager)"),
+    Column("job_steps_from", pl.String, "option (--job-steps), observed (ended by itself after > 60 s, compiling not counted) or loops (see job_lengths, > 60 s in eager and compiled)"),
     Column("first_call_ms", pl.Float64, "host time of the first compiled call"),
     Column("reason", pl.String, "why the outcome is failed, not_compiled or not_measured, or hurt though nothing was compiled; null otherwise"),
 )

@@ -63,6 +63,9 @@ _WHOLE_VECTOR = re.compile(
     r"at::vec::Vectorized<\w+>::loadu\((\w+)(?:, static_cast<int64_t>\(\d+L?\))?\)"
 )
 _DEEPEST = 64
+#: Calls that the C++ compiler moves out of a loop that they do not depend on. Not a vector's method
+#: that goes through its elements, nor what writes (``lgamma`` the sign, ``calc_digamma`` a part).
+_MOVED = re.compile(r"std::(?!lgamma)|calc_i[01]e\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +132,12 @@ def repeated(source: str) -> list[Repeated]:
             known = {name: turn for name, turn in turns.items() if turn is not None}
             if called and len(known) == len(turns):
                 scalar = slow is not None or "std::" in called[0]
-                # The C++ compiler moves a scalar call out of loops that it does not depend on.
+                moved = _MOVED.match(called[0])
                 last = max((n for n, name in enumerate(known) if name in value.loops), default=0)
                 sizes = [len(turn) for turn in known.values()]
                 key = (called[1] or called[2], value.key, scalar)
                 counted = found[key].setdefault(nest, _Counted())
-                counted.evaluations += prod(sizes[: last + 1] if scalar else sizes)
+                counted.evaluations += prod(sizes[: last + 1] if moved else sizes)
                 within = {name: places[name] for name in value.variables if name in places}
                 counted.looked_up |= bool(within)
                 known |= within
