@@ -27,8 +27,10 @@ from .state import Control, Region
 MOST_GRAPHS = 64  # of one process, whose frozen weights are watched
 LOOKS_AT_ONCE = 20  # at weights, before they are some time apart
 BETWEEN_LOOKS_S = 0.1
+LOOK_TIMES_APART = 50  # of the time that the last look took, at least
 LISTENS = 64  # gaps between calls that report in which the line is looked for
 MOST_HEARD = 100_000  # events of one gap
+EVENTS_A_CHECK = 100  # as which a look at all versions counts
 MOST_NAMES = 3
 _GATE = OURS + "gate.py"
 
@@ -40,7 +42,7 @@ class _Weight:
     ref: weakref.ref[Any]
     name: str | None
     state: tuple[Any, ...]
-    values: tuple[float, ...]
+    values: str
     changed: bool = False
 
 
@@ -73,7 +75,7 @@ class FrozenWeights:
         self._graphs: list[_Frozen] = []
         self._site: dict[str, Any] = {}
         self._looks = self._listens = self._heard = 0
-        self._looked_s = 0.0
+        self._next_look_s = 0.0
         self._torch: Any = None
         self._began = Compiles._began.__code__
 
@@ -84,7 +86,9 @@ class FrozenWeights:
         after_import("torch._inductor.freezing", self._patch)
 
     def _patch(self, module: Any) -> None:
-        plain = module.freeze
+        plain = getattr(module, "freeze", None)
+        if plain is None:
+            return
 
         @functools.wraps(plain)
         def freeze(*args: Any, **kwargs: Any) -> Any:
@@ -110,26 +114,24 @@ class FrozenWeights:
         for kind in ("named_parameters", "named_buffers"):
             named = getattr(owner, kind, None)
             names.update({id(each): name for name, each in named()} if named else {})
-        from torch.utils._python_dispatch import _disable_current_modes
-
         weights = []
-        with _disable_current_modes():
-            for index, tensor in enumerate(tensors):
-                values = None if index in kept else self._values(tensor)
-                if values is not None:
-                    name = names.get(id(tensor))
-                    ref = weakref.ref(tensor)
-                    weights.append(_Weight(ref, name, _state(tensor), values))
+        for index, tensor in enumerate(tensors):
+            values = None if index in kept else self._values(tensor)
+            if values is not None:
+                name, ref = names.get(id(tensor)), weakref.ref(tensor)
+                weights.append(_Weight(ref, name, _state(tensor), values))
         self._graphs.append(_Frozen(gate.region, weights, time.time_ns() / 1000))
 
-    def _values(self, tensor: Any) -> tuple[float, ...] | None:
-        """What differs where the values do; None where that can't be had."""
+    def _values(self, tensor: Any) -> str | None:
+        """What differs where the values do, as text (of NaN too); None where that can't be had."""
+        from torch.utils._python_dispatch import _disable_current_modes
+
         try:
-            with self._torch.no_grad():
+            with _disable_current_modes(), self._torch.no_grad():
                 flat = tensor.detach().reshape(-1)
                 few = flat[:: max(1, flat.numel() // 64)].double()
                 total = flat.sum(dtype=self._torch.float64)
-                return (total.item(), *few.tolist())
+                return str((total.item(), *few.tolist()))
         except Exception:  # noqa: BLE001 - quantized, complex, a subclass that can't do it
             return None
 
@@ -138,17 +140,20 @@ class FrozenWeights:
         if not self._graphs:
             return 0
         began, now = time.perf_counter_ns(), time.monotonic()
-        if self._looks >= LOOKS_AT_ONCE and now - self._looked_s < BETWEEN_LOOKS_S:
+        if self._looks >= LOOKS_AT_ONCE and now < self._next_look_s:
             return 0
-        self._looks, self._looked_s = self._looks + 1, now
+        self._looks += 1
         self._see()
+        spent_ns = time.perf_counter_ns() - began
+        self._next_look_s = now + max(BETWEEN_LOOKS_S, LOOK_TIMES_APART * spent_ns / 1e9)
         if stance == "compiled" and not self._torch.is_grad_enabled():
             for graph in self._graphs:
                 graph.calls += graph.region is region and graph.changed_us is not None
-        return time.perf_counter_ns() - began
+        return spent_ns
 
-    def _see(self) -> None:
-        """Look at every weight whose version or address is another one."""
+    def _see(self) -> bool:
+        """Look at every weight whose version or address is another one; whether a value is, too."""
+        news = False
         for graph in self._graphs:
             for weight in graph.weights:
                 tensor = weight.ref()
@@ -158,10 +163,11 @@ class FrozenWeights:
                 values = self._values(tensor)
                 if values is None or values == weight.values:
                     continue
-                weight.values, weight.changed = values, True
+                weight.values, weight.changed, news = values, True, True
                 graph.last_changed_us = time.time_ns() / 1000
                 if graph.changed_us is None:
                     graph.changed_us, graph.step = graph.last_changed_us, self._step()
+        return news
 
     @property
     def listens(self) -> bool:
@@ -185,14 +191,13 @@ class FrozenWeights:
             sys.setprofile(None)
         elif event == "c_return":
             name = getattr(arg, "__name__", "")
-            if name[-1:] == "_" and name[-2:] != "__" and self._differs():
+            if name[-1:] != "_" or name[-2:] == "__":
+                return
+            self._heard += EVENTS_A_CHECK
+            if self._see():
                 sys.setprofile(None)
                 self._site = self._frames.call_site(frame) or {}
                 self._sources.keep(self._site.get("file"))
-
-    def _differs(self) -> bool:
-        weights = (weight for graph in self._graphs for weight in graph.weights)
-        return any((tensor := w.ref()) is not None and _state(tensor) != w.state for w in weights)
 
     def finish(self) -> None:
         """The script has ended."""
@@ -220,10 +225,13 @@ def _frozen_tensors() -> list[Any]:
     """Of the graph that is compiled: its parameters and buffers, in the order of its inputs."""
     guards: Any = sys.modules.get("torch._guards")
     context = guards and guards.TracingContext.try_get()
-    return list(getattr(context, "params_flat_unwrap_subclasses", None) or ())
+    flat = getattr(context, "params_flat", None)  # of older torch
+    return list(getattr(context, "params_flat_unwrap_subclasses", None) or flat or ())
 
 
 def _state(tensor: Any) -> tuple[Any, ...]:
     """What a change in place, or other data, changes."""
-    version = None if tensor.is_inference() else tensor._version
-    return version, tensor.data_ptr()
+    try:
+        return None if tensor.is_inference() else tensor._version, tensor.data_ptr()
+    except Exception:  # noqa: BLE001 - it has no data of its own by now
+        return ()
