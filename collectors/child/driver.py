@@ -26,6 +26,7 @@ from .clock import BlockTimer, gpu_in_use
 from .compiles import Compiles
 from .config import Config
 from .frames import Frames, Sources
+from .frozen import FrozenWeights
 from .memory import Memory
 from .modules import EagerCopies, LateHooks
 from .reach import CompileLines, Loops
@@ -58,6 +59,7 @@ class Parts:
     compiles: Compiles
     hooks: LateHooks
     copies: EagerCopies
+    frozen: FrozenWeights
 
 
 class Driver:

@@ -41,6 +41,7 @@ class Calls:
 
     def before(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Opened | None:
         region = gate.region
+        self._parts.frozen.unlisten()
         if self._control.off:
             region.grant(FOREVER)
             return None
@@ -64,9 +65,11 @@ class Calls:
         watching = self._driver.watching or not region.first_called
         if not is_anchor:
             region.grant(self._driver.left_of(region))
+        self._look_at_weights(region)
         if not watching:
             looks = skipped and self._look_at_code(region)
             looks |= self._look_at_hooks(gate)
+            looks |= skipped and self._parts.frozen.listens
             return (0, 0, self._control.compiles, _SKIPPED) if looks else None
         if not region.first_called:
             of = torchscript_of(gate.original, self._parts.torch)
@@ -84,9 +87,12 @@ class Calls:
         if (serving := self._serving) is not None and self._code_used is not None:
             self._serving, used = None, self._code_used.end()
             self._count_served(serving, given, used or self._control.compiles > opened[2])
-        if opened[3] is _SKIPPED:
-            return
-        self._close(region, opened, outermost=True, given=given)
+        if opened[3] is not _SKIPPED:
+            self._close(region, opened, outermost=True, given=given)
+        # Then a call that reports comes before a block is timed; an optimizer's step does not.
+        called = self._driver.anchor.region is not None and self._untimed
+        if called and (self._driver.watching or opened[3] is _SKIPPED):
+            self._parts.frozen.listen()
 
     def nested(self, region: Region) -> Opened:
         return self._open(region, outermost=False)
@@ -154,11 +160,21 @@ class Calls:
     def _look_at_hooks(self, gate: Gate) -> bool:
         """Until this call ends, see whose hooks run in it, if nothing is timed."""
         parts = self._parts
-        if not parts.hooks.late or self._control.threaded:
-            return False
-        if parts.window.open or parts.timer.is_open:
+        if not parts.hooks.late or not self._untimed:
             return False
         return parts.hooks.begin(gate, parts.stances.name)
+
+    def _look_at_weights(self, region: Region) -> None:
+        """Have frozen weights changed? Of calls that nothing times."""
+        if self._untimed:
+            spent_ns = self._parts.frozen.look(region, self._parts.stances.name)
+            self._driver.leave_out(spent_ns)
+
+    @property
+    def _untimed(self) -> bool:
+        """Whether neither a window nor a timed block is open, and one thread alone calls."""
+        parts = self._parts
+        return not (self._control.threaded or parts.window.open or parts.timer.is_open)
 
     def _count_served(self, serving: Served, given: tuple[Any, ...], compiled: bool) -> None:
         serving.calls += 1

@@ -17,6 +17,7 @@ from .driver import Driver, Parts
 from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
 from .frames import Frames, Sources
+from .frozen import FrozenWeights
 from .gate import region_of
 from .guards import keep_guard_lines, time_guards
 from .listener import Calls, on_optimizer_step
@@ -66,6 +67,7 @@ class Session:
             compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),
             hooks=LateHooks(control, recorder, frames, sources, lambda: self._driver.step_now),
             copies=EagerCopies(control, recorder, frames, sources),
+            frozen=FrozenWeights(control, recorder, frames, sources, lambda: self._driver.step_now),
         )
         self._driver = Driver(config, self._parts, self._steady)
         self._regions = Regions(torch, control, recorder, frames, sources)
@@ -110,6 +112,7 @@ class Session:
         if self._serving is None:
             self._try("hooks of modules", lambda: self._parts.hooks.watch(self._parts.torch))
             self._try("copies of modules", lambda: self._parts.copies.watch(self._parts.torch))
+            self._try("frozen weights", lambda: self._parts.frozen.watch(self._parts.torch))
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
         disabled = compiling_disabled()
@@ -173,6 +176,7 @@ class Session:
         self._try("profiler window", lambda: parts.window.stop(step_ended=False))
         self._write_error()
         self._try("copies of modules", parts.copies.finish)
+        self._try("frozen weights", parts.frozen.finish)
         self._try("last blocks", lambda: parts.timer.settle(wait=True))
         self._try("the trial under way", self._end_trial)
         parts.stances.look()

@@ -116,3 +116,39 @@ def test_copies_of_a_module_compiled_in_place_are_counted_where_they_are_called(
     assert copied["line"] + 3 == within["line"]
     assert copied["region_calls_before"] == 1
     assert copied["call_ms"] > 0
+
+
+FROZEN = """
+    import torch
+    import torch._inductor.config
+    from torch import nn
+
+    torch._inductor.config.freezing = True
+    torch.manual_seed(0)
+    net = nn.Linear(4, 4)
+    net.register_buffer("spare", torch.ones(4))
+    same = {name: each.clone() for name, each in net.state_dict().items()}
+    compiled = torch.compile(net)
+    x = torch.ones(2, 4)
+    with torch.no_grad():
+        for step in range(1000):
+            before = compiled(x)
+            net.load_state_dict(same)
+            if step > 4:
+                net.bias.add_(1.0)
+                same["bias"] = net.bias.clone()
+        print(torch.equal(before, compiled(x)), torch.equal(before, net(x)))
+"""
+
+
+def test_frozen_weights_that_change_are_written_with_the_line_that_changes_them(tmp_path):
+    script = write_script(tmp_path, FROZEN)
+    run = run_child(script, steps=4, run_to_end=True)
+    assert run.out.split() == ["True", "False"], run.err
+    (found,) = run.of("frozen_weights")
+    assert (found["names"], found["changed"], found["weights"]) == (["bias"], 1, 2)
+    assert found["stale_calls"] >= 1
+    assert found["step"] > 4
+    line = next(n for n, text in enumerate(FROZEN.split("\n"), 1) if "bias.add_" in text)
+    assert (found["line"], found["function"]) == (line, "<module>")
+    assert found["frozen_us"] < found["changed_us"] < found["last_changed_us"]

@@ -4,6 +4,7 @@ import pytest
 
 from traceview.rules import (
     acc_backend_bug,
+    acc_frozen_weights,
     acc_hook_ignored,
     acc_low_precision,
     acc_rng,
@@ -279,3 +280,42 @@ def test_hooks_of_one_line_are_one_finding(make):
     others = [{**HOOK, "path": f"layers.{n}"} for n in range(3)]
     (finding,) = ignored(make, HOOK, *others)
     assert "hook on 3 modules" in finding.title
+
+
+FROZEN = {
+    "pid": 1, "region_id": 0, "weights": 6, "changed": 4, "names": ["a.weight", "a.bias"],
+    "frozen_us": 11.0, "changed_us": 50.0, "last_changed_us": 90.0, "step": 9, "stale_calls": 3,
+    "file": "/u/train.py", "line": 25, "function": "refresh",
+}  # fmt: skip
+FREEZING = {"name": "freezing", "file": "/u/train.py", "line": 3, "function": "<module>"}
+
+
+def stale(make, *graphs, compiled=(COMPILED,), **found):
+    found |= {"regions": [REGION], "setting_sites": [FREEZING]}
+    frozen = {"frozen_weights": list(graphs), "compile_regions": list(compiled)}
+    return list(acc_frozen_weights.check(make(**found, **frozen)))
+
+
+def test_weights_that_change_after_they_were_frozen(make):
+    (finding,) = stale(make, FROZEN, {**FROZEN, "changed": 2})
+    assert finding.title.endswith("uses its old weights after they changed (train.py:25)")
+    assert (finding.severity, finding.confidence) == ("error", "measured")
+    assert finding.location.line == 25
+    assert [at.line for at in finding.also_at] == [3, 7]
+    assert "4 of 6 frozen weights: a.weight, a.bias, …" in finding.evidence[0].text
+    assert "at least 3 compiled calls after" in finding.evidence[1].text
+
+
+def test_where_the_line_was_not_seen_the_setting_is_the_place(make):
+    (finding,) = stale(make, {**FROZEN, "file": None, "line": None, "function": None})
+    assert finding.location.line == 3
+    assert [at.line for at in finding.also_at] == [7]
+
+
+def test_frozen_weights_that_no_call_or_a_newer_compile_follows(make):
+    assert stale(make, {**FROZEN, "stale_calls": 0}) == []
+    newer = {**COMPILED, "started_us": 95.0}
+    assert stale(make, FROZEN, compiled=(COMPILED, newer)) == []
+    assert stale(make, FROZEN, compiled=(COMPILED, {**newer, "region_id": 7})) != []
+    assert stale(make, FROZEN, resets=[{"started_us": 95.0}]) == []
+    assert stale(make, FROZEN, resets=[{"started_us": 20.0}]) != []

@@ -91,7 +91,8 @@ _TABLES = {
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
         "guard_timings", "thread_looks", "busy_threads", "slow_switches", "resets",
         "profile_windows", "sources", "notes", "unreadable", "settings", "script_ends",
-        "compile_lines", "late_hooks", "module_copies", "job_lengths",
+        "compile_lines", "late_hooks", "module_copies", "frozen_weights",
+        "job_lengths",
     ),
     _collected("what the script calls, or --compile compiled"): (
         "compile_targets", "lines_to_add",

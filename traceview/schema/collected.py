@@ -264,6 +264,22 @@ MODULE_COPIES = table("module_copies", "one line of the user's that copied modul
     Column("since_s", pl.Float64, "host seconds from then to the end of the script"),
 )
 
+FROZEN_WEIGHTS = table("frozen_weights", "one graph that Inductor compiled with its weights as constants (freezing), and whose weights were changed after that",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "whose call compiled it, see regions"),
+    Column("weights", pl.Int64, "parameters and buffers that are its constants"),
+    Column("changed", pl.Int64, "of them those whose values were seen to be others later"),
+    Column("names", pl.List(pl.String), "up to 3 of these, as the compiled module names them"),
+    Column("frozen_us", pl.Float64, "when it was compiled, Unix time, µs"),
+    Column("changed_us", pl.Float64, "when a change was seen first, Unix time, µs"),
+    Column("last_changed_us", pl.Float64, "when one was seen last"),
+    Column("step", pl.Int64, "step in which one was seen first"),
+    Column("stale_calls", pl.Int64, "compiled calls of the region, with gradients off, that were looked at after that"),
+    Column("file", pl.String, "file of the line that changes weights (user's own); null: it was not seen"),
+    Column("line", pl.Int32, "that line"),
+    Column("function", pl.String, "function around it"),
+)
+
 MEMORY = table("memory", "a memory peak in one stance",
     Column("pid", pl.Int64, "process id"),
     _STANCE,
