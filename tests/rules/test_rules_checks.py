@@ -434,6 +434,39 @@ def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead,
 
 
 @pytest.mark.parametrize(
+    ("tensors", "wrapper_us", "launches", "fires"),
+    [(480, 570.0, 4, True), (480, 570.0, 25, False), (40, 570.0, 4, False), (480, 90.0, 4, False)],
+)
+def test_passing_many_tensors_is_part_of_entering(make, tensors, wrapper_us, launches, fires):
+    head = {"compile_id": "0/0", "calls": 1.0}
+    tables = make(
+        speedups=speedup(0.2, 1.4),
+        accounting=[
+            account("idle", "idle_guards", 0.2),
+            account("idle", "idle_launch_bound", 1.2),
+        ],
+        regions=[REGION],
+        guard_costs=[{"compile_id": "0/0", "kind": "TENSOR_MATCH", "guards": tensors}],
+        call_path=[
+            {**head, "part": "cache_lookup", "us_per_call": 200.0, "guards": 1456},
+            {**head, "part": "generated_wrapper", "us_per_call": wrapper_us + 50.0,
+             "us_less_profiler": wrapper_us},
+        ],
+        kernel_launches=[
+            {"stance": "compiled", "kind": "launch", "graph_key": "f", "step": step}
+            for step in (0, 1) for _ in range(launches)
+        ],
+    )  # fmt: skip
+    findings = found("ap-call-overhead", tables)
+    assert bool(findings) is fires
+    for finding in findings:
+        assert "each call checks and passes 480 tensors" in finding.title
+        texts = [each.text for each in finding.evidence]
+        assert "1,456 guards, 480 of them on tensors" in texts
+        assert texts[0].startswith("look-up and wrappers: 0.690 ms of a timed step of 1.40 ms")
+
+
+@pytest.mark.parametrize(
     ("overhead", "loops", "severities"), [(0.6, 1, ["info"]), (0.6, 0, []), (0.4, 1, [])]
 )
 def test_a_small_call_in_an_inner_loop_is_information(make, overhead, loops, severities):
