@@ -13,6 +13,7 @@ from traceview.rules import (
     ind_misaligned_copy,
     ind_missed_epilogue,
     ind_slow_kernel,
+    ind_slower_library,
 )
 
 FILE = "/u/model.py"
@@ -509,6 +510,55 @@ class TestMissedEpilogue:
         tables = self.tables(make)
         tables.put("ceilings", tables["ceilings"].clear())
         assert found(ind_missed_epilogue, tables) == []
+
+
+class TestMoreWork:
+    @staticmethod
+    def tables(make, *, packed, compiled_flops, attention=False, compiled_ms=8.0):
+        sides = (("eager", 10, 0.5), ("compiled", compiled_flops, compiled_ms))
+        limits = [
+            {"stance": stance, "category": "gemm", "flops": flops * 10**9, "count": 2.0}
+            for stance, flops, _ in sides
+        ]
+        limits += [{"stance": "eager", "category": "attention", "count": 1.0}] if attention else []
+        pair = {
+            "kind": "gemm", "file": FILE, "line": 32, "eager_ms": 0.5, "compiled_ms": compiled_ms,
+            "differs": ["operator"], "clock": "device", "ms": compiled_ms - 0.5,
+            "eager_count": 1.0, "compiled_count": 1.0,
+            "eager_kernels": ["flash"], "compiled_kernels": ["softmax"],
+        }  # fmt: skip
+        return make(
+            speedups=[{"outcome": "hurt", "eager_ms": 2.0, "compiled_ms": 9.0, "speedup": 0.22}],
+            library_pairs=[pair],
+            kernel_limits=limits,
+            matched_kernels=[
+                {"stance": stance, "file": FILE, "line": 32, "ms": ms} for stance, _, ms in sides
+            ],
+            cpu_ops=[{"stance": "eager", "name": "aten::_nested_tensor_from_mask"}] * packed,
+        )
+
+    @pytest.mark.parametrize(
+        ("packed", "flops", "attention", "says"),
+        [
+            (True, 150, True, "compiled code computes the padding too"),
+            (True, 10, False, "compiled code computes the padding too"),
+            (False, 150, False, "compiled code computes more"),
+            (False, 150, True, "compiled code calls another operator"),
+            (False, 12, False, "compiled code calls another operator"),
+        ],
+    )
+    def test_more_to_compute_is_told_from_another_way(self, make, packed, flops, attention, says):
+        tables = self.tables(make, packed=packed, compiled_flops=flops, attention=attention)
+        (finding,) = found(ind_slower_library, tables)
+        assert finding.title.endswith(says)
+        assert (finding.location.line, finding.cost.ms_per_step) == (32, 7.5)
+        both = "matrix products: 20.0 GFLOP per step in eager, 300 GFLOP compiled"
+        texts = [each.text for each in finding.evidence]
+        assert (both in texts) is (flops == 150 and says[-8:] != "operator"), texts
+
+    def test_a_line_that_loses_little_is_silent(self, make):
+        tables = self.tables(make, packed=True, compiled_flops=150, compiled_ms=0.6)
+        assert found(ind_slower_library, tables) == []
 
 
 class TestSlowKernel:

@@ -6,16 +6,20 @@ that takes longer in the compiled step than the same work takes in eager.
 ## Why it costs
 torch.compile may call the library another way: with operands in another memory layout or padded, by
 another operator, or not at all, with loops of its own in the library's place. The library then
-picks another kernel. That is usually a gain, and sometimes a loss that nothing makes up for.
+picks another kernel. That is usually a gain, and sometimes a loss that nothing makes up for. Or
+compiled code has more to compute: eager's `TransformerEncoder` packs what a padding mask leaves
+into a nested tensor, and does not do so while torch compiles.
 
 ## Evidence
 Table `library_pairs`: both stances' calls of one line with their shapes, dtypes, layouts, kernels
 and times, and what differs. Calls that differ in nothing but their time are not reported, and on a
 CPU, where the two profiles may have run at different speeds, nothing unless compiled steps are
-slower.
+slower. More to compute is known from the operations of both stances' products (`kernel_limits`) or
+from the operator that makes the nested tensor.
 
 ## What to do
-It depends on what differs. Padded shapes: `torch._inductor.config.shape_padding = False`. Another
+It depends on what differs. More to compute: cut the padding off before the call, or keep that
+module in eager. Padded shapes: `torch._inductor.config.shape_padding = False`. Another
 layout: `torch._inductor.config.layout_optimization = False` for convolutions, contiguous operands
 for products. Another backend of attention: choose it with `torch.nn.attention.sdpa_kernel`. Loops
 in the place of a product: on a CPU Inductor writes batched products of one row or column as loops;
@@ -33,6 +37,7 @@ kernel: let Inductor time the library against its own templates with
 - torch/_inductor/config.py, `shape_padding`, `layout_optimization`
 - torch/_inductor/kernel/bmm.py
 - torch/_inductor/fx_passes/pad_mm.py
+- torch/nn/modules/transformer.py, `mask_check`
 """
 
 from __future__ import annotations
@@ -48,6 +53,7 @@ from traceview.rules.kit import (
     Snippet,
     Tables,
     first_rank,
+    frame,
     milliseconds,
     outcome,
     percent,
@@ -59,6 +65,7 @@ from traceview.rules.kit import (
     step_ms,
 )
 from traceview.words.names import category
+from traceview.words.numbers import flop
 
 CODE = "TV409"
 NEEDS = frozenset({"library_pairs", "speedups"})
@@ -70,6 +77,10 @@ FOLLOWS = frozenset({"ind-weight-layout", "mem-forward-again"})
 LEAST_SHARE = 0.05
 #: The same: kernels of both windows ran at different moments.
 LEAST_RATIO = 1.2
+#: Operations of compiled products over eager's from which compiled code computes more.
+MORE_WORK = 1.5
+#: What packs the places that a padding mask leaves, in TransformerEncoder's fast path.
+_PACKED = "aten::_nested_tensor_from_mask"
 #: What a difference is in words, what to do about it, and what to paste; the first that fits.
 _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     "generated": (
@@ -121,7 +132,12 @@ def check(
     """One finding for each line and cause."""
     step = step_ms(tables, "compiled")
     found: dict[tuple[str, str | None, int | None], list[Row]] = {}
+    more = _more_work(tables, step or 0.0, least_share) if outcome(tables) == "hurt" else None
+    if more is not None:
+        yield more
     for row in first_rank(rows(tables, "library_pairs")):
+        if more is not None and more.location == Location(row["file"], row["line"]):
+            continue
         cause = next((what for what in _CAUSES if what in row["differs"]), None)
         sure = row["clock"] == "device" or outcome(tables) == "hurt"
         if cause and sure and row["compiled_ms"] >= least_ratio * row["eager_ms"]:
@@ -159,6 +175,74 @@ def check(
             remedy=_settings(cause, {row["kind"] for row in pairs}),
             weighs=True,
         )
+
+
+def _more_work(tables: Tables, step: float, least_share: float) -> Finding | None:
+    """The line that got slower the most, where compiled code has more to compute than eager."""
+    limits = first_rank(rows(tables, "kernel_limits"))
+    flops = {"eager": 0.0, "compiled": 0.0}
+    for row in limits:
+        if row["category"] == "gemm" and row["flops"] is not None:
+            flops[row["stance"]] += row["flops"] * row["count"]
+    packed = [
+        not frame(tables, "cpu_ops", stance=stance, name=_PACKED).is_empty() for stance in flops
+    ] == [True, False]
+    # What one stance's attention computes may be products in the other.
+    attention = any(row["category"] == "attention" for row in limits)
+    counted = flops["eager"] > 0 and flops["compiled"] >= MORE_WORK * flops["eager"]
+    if not packed and (attention or not counted):
+        return None
+    took: dict[tuple[str, int], dict[str, float]] = {}
+    for row in first_rank(rows(tables, "matched_kernels")):
+        if row["file"] and row["line"] is not None:
+            line = took.setdefault((row["file"], row["line"]), {"eager": 0.0, "compiled": 0.0})
+            line[row["stance"]] += row["ms"]
+    if not took:
+        return None
+    (file, number), ms = max(took.items(), key=lambda item: item[1]["compiled"] - item[1]["eager"])
+    lost = ms["compiled"] - ms["eager"]
+    if lost < least_share * step:
+        return None
+    place = Location(file, number)
+    evidence = [
+        Evidence(f"{milliseconds(ms[s])} of a step {words}", "matched_kernels")
+        for s, words in (("eager", "in eager"), ("compiled", "compiled"))
+    ]
+    if counted:
+        both = [flop(flops[stance]) for stance in flops]
+        text = f"matrix products: {both[0]} per step in eager, {both[1]} compiled"
+        evidence.insert(0, Evidence(text, "kernel_limits"))
+    if packed:
+        evidence.append(Evidence(f"{_PACKED} runs in eager only", "cpu_ops"))
+    why = "compiled code computes the padding too" if packed else "compiled code computes more"
+    return Finding(
+        code=CODE,
+        rule="ind-slower-library",
+        severity=severity(tables, lost),
+        title=(
+            f"{short(place)}: {milliseconds(ms['compiled'])} compiled, "
+            f"{milliseconds(ms['eager'])} in eager; {why}"
+        ),
+        explanation=(
+            "Eager takes TransformerEncoder's fast path, which packs what src_key_padding_mask "
+            "leaves into a nested tensor and computes nothing else. While torch compiles it is not "
+            "taken: all places are computed."
+            if packed
+            else "The same lines multiply larger matrices in the compiled step than in eager."
+        ),
+        cost=Cost(lost, None, "compiled less eager time of this line's kernels"),
+        confidence="derived",
+        location=place,
+        evidence=tuple(evidence),
+        what_to_do=(
+            "Cut the padding off before the call: to the longest sequence of the batch, rounded up "
+            "to a few sizes. Or keep the encoder in eager, with torch.compiler.disable."
+            if packed
+            else "Compare the shapes at this line in eager and compiled code: look for a branch "
+            "that asks torch.compiler.is_compiling(), or work that eager skips."
+        ),
+        weighs=True,
+    )
 
 
 def _settings(cause: str, kinds: set[str]) -> tuple[str, ...]:
