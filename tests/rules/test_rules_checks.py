@@ -397,6 +397,29 @@ def test_fp32_kernels_that_no_step_waits_for_are_information(make, waits_ms, gai
     assert ("waits for launches" in finding.explanation) is (waits_ms > 1.0)
 
 
+@pytest.mark.parametrize(
+    ("before", "compiled_ms", "severity"),
+    [(0.1, 5.0, "info"), (0.9, 5.0, "warning"), (0.1, 3.0, "warning"), (None, 5.0, "warning")],
+)
+def test_fp32_kernels_that_eager_has_not_are_no_reason(make, before, compiled_ms, severity):
+    kernels = [gemm("ampere_sgemm_128x64_tn", 1.0)]
+    if before is not None:
+        kernels.append({**gemm("ampere_sgemm_64x64", before), "stance": "eager"})
+        kernels.append({**gemm("sm90_xmma_gemm_f32f32_tf32f32_f32", 0.9), "stance": "eager"})
+    (finding,) = found(
+        "ind-tf32-off",
+        make(
+            kernel_groups=kernels,
+            environment=PRECISION,
+            accounting=[account("busy", "gemm", 1.0)],
+            speedups=speedup(4.0, compiled_ms),
+            shape_gains=[TF32],
+        ),
+    )
+    assert finding.severity == severity
+    assert ("eager 0.100 ms" in finding.explanation) is (severity == "info")
+
+
 def test_tf32_that_is_on_is_no_finding(make):
     assert (
         found("ind-tf32-off", make(kernel_groups=[gemm("ampere_sgemm", 1.0)], environment=[])) == ()

@@ -556,6 +556,36 @@ class TestMoreWork:
         texts = [each.text for each in finding.evidence]
         assert (both in texts) is (flops == 150 and says[-8:] != "operator"), texts
 
+    @pytest.mark.parametrize(
+        ("compiled_op", "compiled_ms", "allowed", "fires"),
+        [
+            ("aten::mm", 4.0, True, True),
+            ("aten::mm", 4.0, False, True),
+            ("aten::_cudnn_rnn", 4.0, True, False),
+            ("aten::mm", 2.1, True, False),
+        ],
+    )
+    def test_an_unrolled_rnn(self, make, compiled_op, compiled_ms, allowed, fires):
+        sides = (("eager", "aten::_cudnn_rnn", 2.0), ("compiled", compiled_op, compiled_ms))
+        tables = make(
+            speedups=[{"outcome": "hurt", "eager_ms": 3.0, "compiled_ms": 5.0, "speedup": 0.6}],
+            matched_kernels=[
+                {"stance": stance, "cpu_op": op, "name": "gemm", "file": FILE, "line": 36,
+                 "count": 8.0, "ms": ms, "clock": "device"}
+                for stance, op, ms in sides
+            ],
+            library_pairs=[],
+            environment=[{"name": "allow_rnn", "value": "True"}] * allowed,
+            setting_sites=[{"name": "allow_rnn", "file": FILE, "line": 8}] * allowed,
+        )  # fmt: skip
+        findings = found(ind_slower_library, tables)
+        assert bool(findings) is fires
+        for finding in findings:
+            assert (finding.location.line, finding.cost.ms_per_step) == (36, 2.0)
+            assert [place.line for place in finding.also_at] == [8] * allowed
+            assert ("Leave allow_rnn off (model.py:8)" in finding.what_to_do) is allowed
+            assert finding.evidence[0].text == "aten::_cudnn_rnn runs in eager only"
+
     def test_a_line_that_loses_little_is_silent(self, make):
         tables = self.tables(make, packed=True, compiled_flops=150, compiled_ms=0.6)
         assert found(ind_slower_library, tables) == []
