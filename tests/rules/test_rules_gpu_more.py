@@ -664,6 +664,40 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
         tables = self.tables(make, source=self.SOURCE.replace(old, new))
         assert found(ind_slow_kernel, tables) == []
 
+    @pytest.mark.parametrize(
+        ("dims", "columns", "severity"),
+        [
+            ("[[4000, 4, 4], [4000, 4, 4]]", {}, "warning"),
+            ("[[4000, 4, 4], [4000, 4, 4]]", {"ms": 0.09, "floor_ms": 0.001}, None),
+            ("[[4000, 4, 4], [4000, 4, 4]]", {"floor_ms": 0.1}, None),
+            ("[[4000, 4, 4], [4000, 4, 4]]", {"bound": "overhead"}, None),
+            ("[[500, 4, 16], [500, 16, 8]]", {}, None),
+            ("[[4000, 4, 4], [4000]]", {}, None),
+            ("[[[4000], 4, 4], [4000, 4, 4]]", {}, None),
+            (None, {}, None),
+        ],
+    )
+    def test_batched_products_of_tiny_matrices(self, make, dims, columns, severity):
+        row = {
+            "stance": "compiled", "name": "gemmSN", "category": "gemm", "count": 6.0, "ms": 0.5,
+            "flops": 512_000, "floor_ms": 0.01, "bound": "neither", **columns,
+        }  # fmt: skip
+        ran = {"stance": "compiled", "cpu_op": "aten::bmm", "file": FILE, "line": 33, "ms": 0.5}
+        tables = make(
+            speedups=[STEP],
+            kernel_limits=[row],
+            cpu_ops=[{"stance": "compiled", "name": "aten::bmm", "input_dims": dims}],
+            matched_kernels=[ran],
+        )
+        findings = found(ind_slow_kernel, tables)
+        assert [finding.severity for finding in findings] == ([severity] if severity else [])
+        for finding in findings:
+            assert finding.title.startswith(
+                "Products of 4×4 and 4×4 matrices at model.py:33 take 50"
+            )
+            assert finding.evidence[0].text.startswith("6 × batch of 4,000: 83.3 µs each")
+            assert finding.cost.ms_per_step == pytest.approx(0.49)
+
     @pytest.mark.parametrize("ceilings", [(COPY,), (COPY, {**FP32, "detail": "tf32 on"})])
     def test_no_rate_of_fp32_no_answer(self, make, ceilings):
         assert found(ind_slow_kernel, self.tables(make, ceilings=ceilings)) == []
