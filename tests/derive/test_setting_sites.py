@@ -13,6 +13,7 @@ NAMES = (
     ("compiler_config", "force_disable_caches"),
     ("precision", "float32_matmul_precision"),
     ("precision", "cudnn.benchmark"),
+    ("precision", "cudnn.enabled"),
     ("torch", "dispatch_modes"),
 )
 
@@ -43,6 +44,9 @@ def sites(source):
         ("def f():\n  torch.backends.cudnn.benchmark = True", [("cudnn.benchmark", 2, "f")]),
         ("pl.Trainer(max_epochs=2, benchmark=True)", [("cudnn.benchmark", 1, "<module>")]),
         ("self.benchmark = True", []),
+        ("torch.backends.cudnn.enabled = False", [("cudnn.enabled", 1, "<module>")]),
+        ("with cudnn.flags(enabled=False): pass", [("cudnn.enabled", 1, "<module>")]),
+        ("with mkldnn.flags(enabled=False): pass\nself.enabled = False", []),
         ("run(benchmark=True)", []),
         ("with config.patch(force_disable_caches=True): pass",
          [("force_disable_caches", 1, "<module>")]),

@@ -397,6 +397,29 @@ def test_fp32_kernels_that_no_step_waits_for_are_information(make, waits_ms, gai
     assert ("waits for launches" in finding.explanation) is (waits_ms > 1.0)
 
 
+@pytest.mark.parametrize(
+    ("before", "compiled_ms", "severity"),
+    [(0.1, 5.0, "info"), (0.9, 5.0, "warning"), (0.1, 3.0, "warning"), (None, 5.0, "warning")],
+)
+def test_fp32_kernels_that_eager_has_not_are_no_reason(make, before, compiled_ms, severity):
+    kernels = [gemm("ampere_sgemm_128x64_tn", 1.0)]
+    if before is not None:
+        kernels.append({**gemm("ampere_sgemm_64x64", before), "stance": "eager"})
+        kernels.append({**gemm("sm90_xmma_gemm_f32f32_tf32f32_f32", 0.9), "stance": "eager"})
+    (finding,) = found(
+        "ind-tf32-off",
+        make(
+            kernel_groups=kernels,
+            environment=PRECISION,
+            accounting=[account("busy", "gemm", 1.0)],
+            speedups=speedup(4.0, compiled_ms),
+            shape_gains=[TF32],
+        ),
+    )
+    assert finding.severity == severity
+    assert ("eager 0.100 ms" in finding.explanation) is (severity == "info")
+
+
 def test_tf32_that_is_on_is_no_finding(make):
     assert (
         found("ind-tf32-off", make(kernel_groups=[gemm("ampere_sgemm", 1.0)], environment=[])) == ()
@@ -431,6 +454,39 @@ def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead,
         regions=[REGION],
     )
     assert bool(found("ap-call-overhead", tables)) is fires
+
+
+@pytest.mark.parametrize(
+    ("tensors", "wrapper_us", "launches", "fires"),
+    [(480, 570.0, 4, True), (480, 570.0, 25, False), (40, 570.0, 4, False), (480, 90.0, 4, False)],
+)
+def test_passing_many_tensors_is_part_of_entering(make, tensors, wrapper_us, launches, fires):
+    head = {"compile_id": "0/0", "calls": 1.0}
+    tables = make(
+        speedups=speedup(0.2, 1.4),
+        accounting=[
+            account("idle", "idle_guards", 0.2),
+            account("idle", "idle_launch_bound", 1.2),
+        ],
+        regions=[REGION],
+        guard_costs=[{"compile_id": "0/0", "kind": "TENSOR_MATCH", "guards": tensors}],
+        call_path=[
+            {**head, "part": "cache_lookup", "us_per_call": 200.0, "guards": 1456},
+            {**head, "part": "generated_wrapper", "us_per_call": wrapper_us + 50.0,
+             "us_less_profiler": wrapper_us},
+        ],
+        kernel_launches=[
+            {"stance": "compiled", "kind": "launch", "graph_key": "f", "step": step}
+            for step in (0, 1) for _ in range(launches)
+        ],
+    )  # fmt: skip
+    findings = found("ap-call-overhead", tables)
+    assert bool(findings) is fires
+    for finding in findings:
+        assert "each call checks and passes 480 tensors" in finding.title
+        texts = [each.text for each in finding.evidence]
+        assert "1,456 guards, 480 of them on tensors" in texts
+        assert texts[0].startswith("look-up and wrappers: 0.690 ms of a timed step of 1.40 ms")
 
 
 @pytest.mark.parametrize(

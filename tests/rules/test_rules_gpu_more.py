@@ -13,6 +13,7 @@ from traceview.rules import (
     ind_misaligned_copy,
     ind_missed_epilogue,
     ind_slow_kernel,
+    ind_slower_library,
 )
 
 FILE = "/u/model.py"
@@ -511,6 +512,85 @@ class TestMissedEpilogue:
         assert found(ind_missed_epilogue, tables) == []
 
 
+class TestMoreWork:
+    @staticmethod
+    def tables(make, *, packed, compiled_flops, attention=False, compiled_ms=8.0):
+        sides = (("eager", 10, 0.5), ("compiled", compiled_flops, compiled_ms))
+        limits = [
+            {"stance": stance, "category": "gemm", "flops": flops * 10**9, "count": 2.0}
+            for stance, flops, _ in sides
+        ]
+        limits += [{"stance": "eager", "category": "attention", "count": 1.0}] if attention else []
+        pair = {
+            "kind": "gemm", "file": FILE, "line": 32, "eager_ms": 0.5, "compiled_ms": compiled_ms,
+            "differs": ["operator"], "clock": "device", "ms": compiled_ms - 0.5,
+            "eager_count": 1.0, "compiled_count": 1.0,
+            "eager_kernels": ["flash"], "compiled_kernels": ["softmax"],
+        }  # fmt: skip
+        return make(
+            speedups=[{"outcome": "hurt", "eager_ms": 2.0, "compiled_ms": 9.0, "speedup": 0.22}],
+            library_pairs=[pair],
+            kernel_limits=limits,
+            matched_kernels=[
+                {"stance": stance, "file": FILE, "line": 32, "ms": ms} for stance, _, ms in sides
+            ],
+            cpu_ops=[{"stance": "eager", "name": "aten::_nested_tensor_from_mask"}] * packed,
+        )
+
+    @pytest.mark.parametrize(
+        ("packed", "flops", "attention", "says"),
+        [
+            (True, 150, True, "compiled code computes the padding too"),
+            (True, 10, False, "compiled code computes the padding too"),
+            (False, 150, False, "compiled code computes more"),
+            (False, 150, True, "compiled code calls another operator"),
+            (False, 12, False, "compiled code calls another operator"),
+        ],
+    )
+    def test_more_to_compute_is_told_from_another_way(self, make, packed, flops, attention, says):
+        tables = self.tables(make, packed=packed, compiled_flops=flops, attention=attention)
+        (finding,) = found(ind_slower_library, tables)
+        assert finding.title.endswith(says)
+        assert (finding.location.line, finding.cost.ms_per_step) == (32, 7.5)
+        both = "matrix products: 20.0 GFLOP per step in eager, 300 GFLOP compiled"
+        texts = [each.text for each in finding.evidence]
+        assert (both in texts) is (flops == 150 and says[-8:] != "operator"), texts
+
+    @pytest.mark.parametrize(
+        ("compiled_op", "compiled_ms", "allowed", "fires"),
+        [
+            ("aten::mm", 4.0, True, True),
+            ("aten::mm", 4.0, False, True),
+            ("aten::_cudnn_rnn", 4.0, True, False),
+            ("aten::mm", 2.1, True, False),
+        ],
+    )
+    def test_an_unrolled_rnn(self, make, compiled_op, compiled_ms, allowed, fires):
+        sides = (("eager", "aten::_cudnn_rnn", 2.0), ("compiled", compiled_op, compiled_ms))
+        tables = make(
+            speedups=[{"outcome": "hurt", "eager_ms": 3.0, "compiled_ms": 5.0, "speedup": 0.6}],
+            matched_kernels=[
+                {"stance": stance, "cpu_op": op, "name": "gemm", "file": FILE, "line": 36,
+                 "count": 8.0, "ms": ms, "clock": "device"}
+                for stance, op, ms in sides
+            ],
+            library_pairs=[],
+            environment=[{"name": "allow_rnn", "value": "True"}] * allowed,
+            setting_sites=[{"name": "allow_rnn", "file": FILE, "line": 8}] * allowed,
+        )  # fmt: skip
+        findings = found(ind_slower_library, tables)
+        assert bool(findings) is fires
+        for finding in findings:
+            assert (finding.location.line, finding.cost.ms_per_step) == (36, 2.0)
+            assert [place.line for place in finding.also_at] == [8] * allowed
+            assert ("Leave allow_rnn off (model.py:8)" in finding.what_to_do) is allowed
+            assert finding.evidence[0].text == "aten::_cudnn_rnn runs in eager only"
+
+    def test_a_line_that_loses_little_is_silent(self, make):
+        tables = self.tables(make, packed=True, compiled_flops=150, compiled_ms=0.6)
+        assert found(ind_slower_library, tables) == []
+
+
 class TestSlowKernel:
     SOURCE = """
 import triton
@@ -583,6 +663,40 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
     def test_arithmetic_that_may_be_the_reason(self, make, old, new):
         tables = self.tables(make, source=self.SOURCE.replace(old, new))
         assert found(ind_slow_kernel, tables) == []
+
+    @pytest.mark.parametrize(
+        ("dims", "columns", "severity"),
+        [
+            ("[[4000, 4, 4], [4000, 4, 4]]", {}, "warning"),
+            ("[[4000, 4, 4], [4000, 4, 4]]", {"ms": 0.09, "floor_ms": 0.001}, None),
+            ("[[4000, 4, 4], [4000, 4, 4]]", {"floor_ms": 0.1}, None),
+            ("[[4000, 4, 4], [4000, 4, 4]]", {"bound": "overhead"}, None),
+            ("[[500, 4, 16], [500, 16, 8]]", {}, None),
+            ("[[4000, 4, 4], [4000]]", {}, None),
+            ("[[[4000], 4, 4], [4000, 4, 4]]", {}, None),
+            (None, {}, None),
+        ],
+    )
+    def test_batched_products_of_tiny_matrices(self, make, dims, columns, severity):
+        row = {
+            "stance": "compiled", "name": "gemmSN", "category": "gemm", "count": 6.0, "ms": 0.5,
+            "flops": 512_000, "floor_ms": 0.01, "bound": "neither", **columns,
+        }  # fmt: skip
+        ran = {"stance": "compiled", "cpu_op": "aten::bmm", "file": FILE, "line": 33, "ms": 0.5}
+        tables = make(
+            speedups=[STEP],
+            kernel_limits=[row],
+            cpu_ops=[{"stance": "compiled", "name": "aten::bmm", "input_dims": dims}],
+            matched_kernels=[ran],
+        )
+        findings = found(ind_slow_kernel, tables)
+        assert [finding.severity for finding in findings] == ([severity] if severity else [])
+        for finding in findings:
+            assert finding.title.startswith(
+                "Products of 4×4 and 4×4 matrices at model.py:33 take 50"
+            )
+            assert finding.evidence[0].text.startswith("6 × batch of 4,000: 83.3 µs each")
+            assert finding.cost.ms_per_step == pytest.approx(0.49)
 
     @pytest.mark.parametrize("ceilings", [(COPY,), (COPY, {**FP32, "detail": "tf32 on"})])
     def test_no_rate_of_fp32_no_answer(self, make, ceilings):

@@ -274,8 +274,32 @@ def test_anomaly_detection_costs_what_its_checks_take(make, known):
         (("CUDA_LAUNCH_BLOCKING", "1"), "cpu", None),
         (("CUDA_LAUNCH_BLOCKING", "0"), "NVIDIA H100", None),
         ((ANOMALY, "False"), "cpu", None),
+        (("cudnn.enabled", "True"), "NVIDIA H100", None),
+        (("cudnn.enabled", "False"), "cpu", None),
+        (("cudnn.enabled", "False"), "NVIDIA H100", "info"),
     ],
 )
 def test_each_switch_that_is_on_has_its_finding(make, row, device, severity):
     findings = found("ap-debug-switch", make(**settings(row, device=device)))
     assert [finding.severity for finding in findings] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "op", "ms", "severity"),
+    [
+        ("deterministic_algorithms", "True", "aten::_index_put_impl_", 3.0, "warning"),
+        ("deterministic_algorithms", "True", "aten::_index_put_impl_", 0.01, "info"),
+        ("deterministic_algorithms", "True", "aten::index", 3.0, "info"),
+        ("cudnn.enabled", "False", "aten::_slow_conv2d_backward", 3.0, "warning"),
+        ("cudnn.enabled", "False", "aten::_thnn_fused_lstm_cell", 3.0, "warning"),
+        ("cudnn.enabled", "False", "aten::mm", 3.0, None),
+    ],
+)
+def test_a_switch_costs_the_kernels_that_run_because_of_it(make, name, value, op, ms, severity):
+    ran = {"stance": "compiled", "clock": "device", "cpu_op": op, "count": 7.0, "ms": ms}
+    eager = {**ran, "stance": "eager", "cpu_op": "aten::_slow_conv2d_forward"}
+    findings = found("ap-debug-switch", make(**settings((name, value), kernel_groups=[ran, eager])))
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])
+    counted = severity and op != "aten::index"
+    assert [each.cost.ms_per_step for each in findings if counted] == ([ms] if counted else [])
+    assert all(("7 kernels" in each.evidence[-1].text) == bool(counted) for each in findings)

@@ -41,6 +41,8 @@ _ARGUMENTS = {"mode": "None", "backend": "inductor", "dynamic": "None", "fullgra
 _CALLED = frozenset({"autograd.detect_anomaly", "deterministic_algorithms"})
 #: A setting of a common name: where its owner is named as well, or where such a call has it.
 _BENCHMARK, _BENCHMARK_CALLS = "cudnn.benchmark", ("flags", "set_flags", "Trainer")
+#: The same, where cudnn is named in any case.
+_CUDNN, _CUDNN_CALLS = "cudnn.enabled", ("cudnn.flags", "cudnn.set_flags")
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 
 
@@ -123,7 +125,7 @@ def setting_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
         (pl.col("section") == "env")
         | pl.col("section").str.ends_with("_config")
         | is_mode
-        | (pl.col("name") == _BENCHMARK)
+        | pl.col("name").is_in((_BENCHMARK, _CUDNN))
     )
     rows: list[dict[str, Any]] = []
     for (name_of_pass,), known in settings.group_by("pass", maintain_order=True):
@@ -161,7 +163,7 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
                 if isinstance(target, ast.Attribute):
                     owner = _name(target.value)
                     dotted = f"{owner}.{target.attr}"
-                    if dotted in names:
+                    if dotted in names or dotted in (_BENCHMARK, _CUDNN):
                         texts += [dotted]
                     elif "_" in target.attr or "config" in owner:
                         texts += [target.attr]
@@ -175,6 +177,9 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
         elif isinstance(node, ast.Call):
             if _name(node.func) in _BENCHMARK_CALLS:
                 texts = [_BENCHMARK for each in node.keywords if each.arg == "benchmark"]
+            if f"{_name(getattr(node.func, 'value', node))}.{_name(node.func)}" in _CUDNN_CALLS:
+                set_here = {each.arg for each in node.keywords} & {"enabled", "_enabled"}
+                texts += [_CUDNN for _ in set_here]
             text = _name(node.func).removeprefix("set_").removeprefix("use_")
             called = (name for name in _CALLED if name.rpartition(".")[2] == text)
             yield from (

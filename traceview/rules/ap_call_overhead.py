@@ -10,7 +10,9 @@ ten microseconds on the host, whatever the work. A call of a few microseconds ge
 What torch.compile adds to a call (guard look-up, pre-graph bytecode, runtime wrappers, the
 generated wrapper) is more than 30 % of the compiled step, and compiling hurts: the measured
 interval lies below 1, and compiled steps take more than 10 % longer. The cost is what running it in
-eager would save. On a GPU only the part counts that the device waited for.
+eager would save. On a GPU only the part counts that the device waited for. Where a call checks 100
+tensors or more, that includes what the generated wrapper takes beyond its launches: it unpacks and
+passes on each of them.
 
 A small call that got faster, or no slower, is information where it stands in a loop inside another
 loop, and entering it, without the generated wrapper, takes more than half of the compiled step:
@@ -18,6 +20,7 @@ more than its work. The cost is then all of that: one entry around the inner loo
 
 ## What to do
 Compile a larger piece: the function that holds the loop, not its body. Or run this one in eager.
+Of many tensors: pass a few large ones, or compile their caller.
 With fixed shapes on a GPU, `mode="reduce-overhead"` removes the launches as well.
 
 ## Settings
@@ -28,6 +31,7 @@ With fixed shapes on a GPU, `mode="reduce-overhead"` removes the launches as wel
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
 - torch/_dynamo/eval_frame.py
+- torch/_inductor/codegen/wrapper.py
 - https://github.com/ScalingIntelligence/KernelBench/issues/68
 """
 
@@ -51,6 +55,7 @@ from traceview.rules.kit import (
     milliseconds,
     outcome,
     percent,
+    plural,
     rows,
     slowdown,
     step_ms,
@@ -86,6 +91,10 @@ LEAST_OVERHEAD_SHARE = 0.30
 MOST_OF_STEP = 0.50
 #: Compiled over eager time of a step from which compiling clearly hurts.
 LEAST_RATIO = 1.1
+#: Tensors of one call from which handling each of them is no small part of entering it.
+MANY_TENSORS = 100
+#: Host time of one launch in a generated wrapper, at most; what it takes beyond is handling inputs.
+LAUNCH_US = 20.0
 #: Callables that a title has room for.
 MOST_NAMES = 2
 
@@ -105,7 +114,8 @@ def check(
     hurts, (entered, called) = outcome(tables) == "hurt" and slower > least_ratio, _entered(tables)
     if not (hurts or _in_inner_loop(tables, entered)):
         return
-    overhead = _entering_ms(tables, compiled, launches=hurts)
+    tensors, handling, evidence = _handling(tables) if hurts else (0, 0.0, [])
+    overhead = _entering_ms(tables, compiled, launches=hurts, more=handling)
     share = overhead / compiled
     if not is_timed(tables) or share <= (least_overhead_share if hurts else most_of_step):
         return
@@ -119,15 +129,25 @@ def check(
         rule="ap-call-overhead",
         severity="warning" if hurts else "info",
         title=(
-            f"Entering {called} takes {percent(share)} of a compiled step: {small} too small "
-            "to gain"
+            f"Entering {called} takes {percent(share)} of a compiled step: "
+            + (
+                f"each call checks and passes {tensors:,} tensors"
+                if tensors
+                else f"{small} too small to gain"
+            )
             if hurts
             else f"Entering {called} takes {percent(share)} of a compiled step, more than its work"
         ),
         explanation=(
             f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} "
-            f"compiled, {milliseconds(overhead)} of it to enter compiled code. Guards, wrapper and "
-            "argument handling cost about the same for every call, however little it does."
+            f"compiled, {milliseconds(overhead)} of it to enter compiled code. "
+            + (
+                "Guards check every tensor, and the generated wrapper unpacks each one and passes "
+                "it to a kernel; eager hands over the whole list at once."
+                if tensors
+                else "Guards, wrapper and argument handling cost about the same for every call, "
+                "however little it does."
+            )
         ),
         cost=(
             Cost(compiled - eager, None, "compiled step less eager step, timed blocks")
@@ -144,9 +164,13 @@ def check(
                 "accounting",
             ),
             Evidence(f"compiled / eager = {compiled / eager:.2f}", "speedups"),
+            *evidence,
         ),
         what_to_do=(
-            "Compile the function that holds the loop around this call, so that one entry "
+            "Run this one in eager. Or keep the values in a few large tensors, or compile the "
+            "caller together with work that fusing shortens."
+            if tensors
+            else "Compile the function that holds the loop around this call, so that one entry "
             f"covers many of them{', or run this one in eager' if hurts else ''}."
         ),
         remedy=(f"eager={entered[0]['name']}",) if hurts and entered else (),
@@ -154,14 +178,51 @@ def check(
     )
 
 
-def _entering_ms(tables: Tables, compiled: float, *, launches: bool) -> float:
+def _handling(tables: Tables) -> tuple[int, float, list[Evidence]]:
+    """Tensors of the call that checks most, if many, and ms per step of passing them to kernels.
+
+    On a device the generated wrapper's time is part of the wait for launches: what it takes for
+    its launches themselves is left out. The same as evidence.
+    """
+    checked = first_rank(rows(tables, "guard_costs", kind="TENSOR_MATCH"))
+    most = max(checked, key=lambda row: row["guards"], default=None)
+    parts = first_rank(rows(tables, "call_path"))
+    if most is None or most["guards"] < MANY_TENSORS:
+        return 0, 0.0, []
+    look_up = [row for row in parts if row["compile_id"] == most["compile_id"] and row["guards"]]
+    guards = f"{plural(look_up[0]['guards'], 'guard')}, " if look_up else ""
+    evidence = [Evidence(f"{guards}{most['guards']:,} of them on tensors", "guard_costs")]
+    launched = first_rank(rows(tables, "kernel_launches", stance="compiled", kind="launch"))
+    launched = [row for row in launched if row["graph_key"] and row["step"] is not None]
+    launches = len(launched) / max(1, len({row["step"] for row in launched}))
+    wrapper = 0.0
+    for row in parts:
+        if row["part"] == "generated_wrapper":
+            known = row["us_less_profiler"]
+            wrapper += (row["us_per_call"] if known is None else known) * (row["calls"] or 0.0)
+    accounts = first_rank(
+        rows(tables, "accounting", stance="compiled", category="idle_launch_bound")
+    )
+    waited = sum(row["ms"] for row in accounts)
+    ms: float = min(waited, max(0.0, wrapper - launches * LAUNCH_US) / 1e3)
+    if ms:
+        text = (
+            f"generated wrapper: {milliseconds(wrapper / 1e3)} of host time per step for "
+            f"{round(launches)} launches of compiled code"
+        )
+        evidence.append(Evidence(text, "call_path"))
+    return most["guards"], ms, evidence
+
+
+def _entering_ms(tables: Tables, compiled: float, *, launches: bool, more: float) -> float:
     """What of a timed step of ``compiled`` ms entering compiled code takes.
 
     ``launches``: with what launches its kernels, which one entry for many calls still runs.
+    ``more``: what is counted as a device's wait for launches and is no launch's.
     """
     accounts = first_rank(rows(tables, "accounting", stance="compiled"))
     without = () if launches else (_WRAPPER,)
-    overhead: float = sum(
+    overhead: float = more + sum(
         row["ms"]
         for row in accounts
         if (row["kind"] == "overhead" or row["category"] in _WAITED_FOR)

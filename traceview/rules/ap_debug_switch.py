@@ -1,18 +1,24 @@
 """
 ## What it finds
 A switch of torch's for finding errors that is on while the steps run: anomaly detection, autograd's
-profiler, `CUDA_LAUNCH_BLOCKING=1`, `PYTORCH_NO_CUDA_MEMORY_CACHING`, deterministic algorithms.
+profiler, `CUDA_LAUNCH_BLOCKING=1`, `PYTORCH_NO_CUDA_MEMORY_CACHING`, deterministic algorithms,
+`torch.backends.cudnn.enabled = False`.
 
 ## Why it costs
 Anomaly detection looks for NaN in every gradient and reads the answer, so the host waits for the
 GPU once a gradient; it also keeps a Python stack for every operator. `CUDA_LAUNCH_BLOCKING=1` waits
 after every launch. Without the caching allocator each tensor is a `cudaMalloc` and a `cudaFree`.
-Eager and compiled steps pay alike, and compiling gains less than it could.
+Deterministic writes by index (`index_add`, `index_put`, `scatter_add`) sort the index first, and
+Inductor leaves them to that operator. Without cuDNN a convolution is unfolded and multiplied sample
+by sample, an LSTM run cell by cell. Eager and compiled steps pay alike, and compiling gains less
+than it could.
 
 ## Evidence
 The value of the switch when the steps began to be timed. Of anomaly detection, also its checks in
 the profiled backward, which are the cost: their part of the profiled step, on the step as timed.
-Deterministic algorithms are information, as results may have to be the same every time.
+Of deterministic algorithms the kernels of sorting writes by index, without cuDNN those of torch's
+own convolutions and recurrent cells: a warning where they take much of the step, else information,
+as results may have to be the same every time.
 
 ## What to do
 Switch it off outside of debugging.
@@ -20,7 +26,10 @@ Switch it off outside of debugging.
 ## References
 - https://docs.pytorch.org/docs/stable/autograd.html
 - https://docs.pytorch.org/docs/stable/notes/cuda.html
+- https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
 - torch/autograd/anomaly_mode.py
+- torch/_inductor/lowering.py, `index_put_impl_`
+- aten/src/ATen/native/cuda/ConvolutionMM2d.cu
 """
 
 from __future__ import annotations
@@ -73,8 +82,19 @@ _SWITCHES = {
         "Some operators (scatter, index_add, some convolutions) have only slower ones.",
         "Leave it on where results must be the same every time, and off elsewhere.",
     ),
+    "cudnn.enabled": (
+        "cuDNN is off",
+        "torch's own convolutions unfold and multiply sample by sample, its recurrent layers run "
+        "cell by cell; cuDNN has one kernel for many of these.",
+        "Leave cuDNN on: drop the line, or set torch.backends.cudnn.enabled = True. Off is for "
+        "finding errors of cuDNN's.",
+    ),
 }
-_CHOSEN = ("deterministic_algorithms",)
+#: Switches whose cost are kernels that run because of them, and what these do.
+_KERNELS = {
+    "deterministic_algorithms": "writes by index that sort first",
+    "cudnn.enabled": "torch's own convolutions and recurrent cells",
+}
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -88,13 +108,25 @@ def check(tables: Tables) -> Iterator[Finding]:
             checks = f"{plural(round(switch['checks']), 'check')} of gradients per step"
             took = f", {milliseconds(switch['ms'])}" if switch["ms"] else ""
             evidence.append(Evidence(f"{checks}{took}", "cpu_ops"))
+        by_kernels = _KERNELS.get(switch["name"])
+        if switch["kernels"] and switch["ms"]:
+            ran = f"{plural(round(switch['kernels']), 'kernel')} of {by_kernels} per compiled step"
+            evidence.append(Evidence(f"{ran}, {milliseconds(switch['ms'])}", "kernel_groups"))
         yield Finding(
             code=CODE,
             rule="ap-debug-switch",
-            severity="info" if switch["name"] in _CHOSEN else severity(tables, switch["ms"]),
+            severity=(
+                "info" if by_kernels and not switch["ms"] else severity(tables, switch["ms"])
+            ),
             title=f"{what}{f' ({short(place)})' if place else ''}: it slows every step",
             explanation=why,
-            cost=Cost(switch["ms"], None, "checks of gradients, their part of the profiled step"),
+            cost=Cost(
+                switch["ms"] or None,
+                None,
+                f"{by_kernels}, as profiled; faster kernels do the same work"
+                if by_kernels
+                else "checks of gradients, their part of the profiled step",
+            ),
             confidence="derived" if switch["ms"] else "heuristic",
             location=place,
             evidence=tuple(evidence),

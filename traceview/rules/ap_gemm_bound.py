@@ -52,7 +52,7 @@ from traceview.words.text import listed
 CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})
 SEVERITIES = ("info",)
-FOLLOWS = frozenset({"ind-tf32-off", "ind-extern-dominated"})
+FOLLOWS = frozenset({"ind-tf32-off", "ind-extern-dominated", "ind-slow-kernel"})
 
 #: With 30 % left for everything else, even fusing all of that away could not reach 1.5×.
 LEAST_SHARE = 0.70

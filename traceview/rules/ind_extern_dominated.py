@@ -67,6 +67,7 @@ from traceview.torchtext.fx import op_name, read_graph
 
 CODE = "TV402"
 NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "graphs"})
+FOLLOWS = frozenset({"ind-slower-library"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"library_choice"})
 

@@ -1,12 +1,15 @@
 """
 ## What it finds
 A generated kernel that takes a good part of the step, moves its bytes at less than 40 % of the
-bandwidth that this device reached in a copy, and has too little arithmetic to be the reason.
+bandwidth that this device reached in a copy, and has too little arithmetic to be the reason. Or
+batched products of tiny matrices (8×8 at most), far from what the device can do.
 
 ## Why it costs
 A pointwise kernel or a reduction is as fast as memory when it reads it in order. One that reads
 single elements through an index moves 32 bytes for each of them, and no tuning changes that.
-Others may have block sizes that do not suit them.
+Others may have block sizes that do not suit them. A library's kernel is made for large matrices:
+of a 4×4 product it fills a corner of a tile, for each matrix of the batch. Inductor leaves batched
+products to the library, and nothing fuses with them.
 
 ## Evidence
 The kernel's bytes according to its generated code (the rule is silent where they are not known),
@@ -17,10 +20,11 @@ An exponential or a division counts as 20 instructions, which makes the rule sil
 wrong. Loads through an index are read from the kernel's source. Spilled registers are not recorded.
 
 ## What to do
-Loads through an index: nothing to tune. Look up whole rows instead of elements, sort the index
-where the order does not matter, so that neighbors are read together, or use a narrower dtype.
-Others: with `TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1` torch times more block sizes, once and
-while compiling; compare. If nothing helps, report the kernel upstream with torch's own
+Tiny products: write them as multiply and sum, which Inductor fuses into one kernel with what is
+around them. Loads through an index: nothing to tune. Look up whole rows instead of elements, sort
+the index where the order does not matter, so that neighbors are read together, or use a narrower
+dtype. Others: with `TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1` torch times more block sizes, once
+and while compiling; compare. If nothing helps, report the kernel upstream with torch's own
 fx_graph_runnable.
 
 ## Settings
@@ -30,6 +34,7 @@ fx_graph_runnable.
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
 - torch/_inductor/config.py, `coordinate_descent_tuning`
+- torch/_inductor/decomposition.py, `bmm`
 - torch/_inductor/runtime/coordinate_descent_tuner.py
 - https://github.com/pytorch/pytorch/pull/108193
 - https://github.com/pytorch/pytorch/issues/179494
@@ -37,24 +42,32 @@ fx_graph_runnable.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
+import polars as pl
+
 from traceview.derive.limits.ceilings import NEAR_LAUNCH_US, in_tf32
+from traceview.json_errors import NOT_JSON
 from traceview.rules._gain import location
 from traceview.rules.kit import (
+    MOST_EVIDENCE,
     Cost,
     Evidence,
     Finding,
+    Location,
     Row,
     Snippet,
     Tables,
     about,
     first,
     first_rank,
+    frame,
     from_row,
     milliseconds,
     percent,
     rows,
+    severity,
     short,
     step_ms,
 )
@@ -62,7 +75,7 @@ from traceview.torchtext.kernel_source import instructions, triton_calls
 
 CODE = "TV405"
 NEEDS = frozenset({"kernel_limits", "generated_kernels", "ceilings"})
-SEVERITIES = ("info",)
+SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"fusion"})
 GPU_ONLY = True
 
@@ -70,6 +83,11 @@ GPU_ONLY = True
 LEAST_SHARE = 0.10
 #: Copies of odd layouts and short rows reach half of the bandwidth; this is far from it.
 MOST_OF_CEILING = 0.40
+#: Rows, columns and inner size of a product up to which multiply and sum in one kernel is faster.
+MOST_SIZE = 8
+#: Part of a ceiling up to which such products are far from it.
+FAR_FROM_CEILING = 0.10
+_BATCHED = {"aten::bmm": 0, "aten::baddbmm": 1}
 #: Arithmetic that takes more than this part of the kernel's time may be what makes it slow.
 _MOST_ARITHMETIC = 0.25
 _KINDS = ("generated_pointwise", "generated_reduction", "generated_persistent_reduction")
@@ -102,6 +120,7 @@ def check(
         if found["unit"] == "TFLOP/s" and not in_tf32(found)
     ]
     copies = first_rank(rows(tables, "ceilings", kind="copy"))
+    yield from _tiny_products(tables, step or 0.0, least_share)
     for row in first_rank(rows(tables, "kernel_limits", stance="compiled")):
         # Far from the bandwidth of memory, with bytes that are known and no matter of a launch.
         known = copies and row["bytes"] and row["bytes_kind"] in ("exact", "at_most")
@@ -124,6 +143,77 @@ def check(
         each_ms = executed / (rates[0] / 2 * 1e9)
         if each_ms * row["count"] < _MOST_ARITHMETIC * row["ms"]:
             yield _finding(tables, row, code, row["ms"] / step, copy_ms)
+
+
+def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[Finding]:
+    """At most one finding: all batched products of tiny matrices in the compiled step."""
+    sizes: dict[int, tuple[int, int, int, int]] = {}  # by operations: batch, rows, inner, columns
+    ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("name").is_in([*_BATCHED]))
+    for name, text in ops.select("name", "input_dims").unique().sort("input_dims").iter_rows():
+        try:
+            batch, lines, inner = json.loads(text or "")[_BATCHED[name]]
+            columns = json.loads(text)[_BATCHED[name] + 1][2]
+            largest, flops = max(lines, inner, columns), int(2 * batch * lines * inner * columns)
+        except (*NOT_JSON, TypeError, IndexError):
+            continue
+        if largest <= MOST_SIZE:
+            sizes[flops] = (batch, lines, inner, columns)
+    slow = [
+        row
+        for row in first_rank(rows(tables, "kernel_limits", stance="compiled", category="gemm"))
+        if row["flops"] in sizes
+        and row["bound"] == "neither"
+        and row["floor_ms"] is not None
+        and row["floor_ms"] <= FAR_FROM_CEILING * row["ms"]
+    ]
+    ms, least = (sum(row[key] for row in slow) for key in ("ms", "floor_ms"))
+    if not slow or not step or ms < least_share * step:
+        return
+    took: dict[tuple[str, int], float] = {}
+    for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
+        if row["cpu_op"] in _BATCHED and row["file"] and row["line"] is not None:
+            at = row["file"], row["line"]
+            took[at] = took.get(at, 0.0) + row["ms"]
+    places = [Location(*at) for at in sorted(took, key=lambda at: -took[at])]
+    longest = max(slow, key=lambda row: row["ms"])
+    batch, lines, inner, columns = sizes[longest["flops"]]
+    where = f" at {short(places[0])}" if places else ""
+    yield Finding(
+        code=CODE,
+        rule="ind-slow-kernel",
+        severity=severity(tables, ms - least),
+        title=(
+            f"Products of {lines}×{inner} and {inner}×{columns} matrices{where} take "
+            f"{percent(min(1.0, ms / step))} of a step, {percent(least / ms)} of what the device "
+            "can do"
+        ),
+        explanation=(
+            "The library's kernel is made for large matrices and neither reads nor computes at the "
+            "device's rate here. Inductor leaves batched products to the library."
+        ),
+        cost=Cost(
+            ms - least,
+            None,
+            f"of {milliseconds(ms)}; at the measured ceilings {milliseconds(least)}",
+        ),
+        confidence="derived",
+        location=places[0] if places else None,
+        also_at=tuple(places[1:4]),
+        evidence=tuple(
+            Evidence(
+                f"{row['count']:.3g} × batch of {sizes[row['flops']][0]:,}: "
+                f"{milliseconds(row['ms'] / row['count'])} each, at least "
+                f"{milliseconds(row['floor_ms'] / row['count'])}",
+                "kernel_limits",
+            )
+            for row in slow[:MOST_EVIDENCE]
+        ),
+        what_to_do=(
+            "Write the product as multiply and sum: Inductor makes one kernel of it, with what is "
+            "around it. In eager this is slower and needs more memory."
+        ),
+        snippet=Snippet("python", "(a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)  # a @ b"),
+    )
 
 
 def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) -> Finding:

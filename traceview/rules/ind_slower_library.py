@@ -6,19 +6,27 @@ that takes longer in the compiled step than the same work takes in eager.
 ## Why it costs
 torch.compile may call the library another way: with operands in another memory layout or padded, by
 another operator, or not at all, with loops of its own in the library's place. The library then
-picks another kernel. That is usually a gain, and sometimes a loss that nothing makes up for.
+picks another kernel. That is usually a gain, and sometimes a loss that nothing makes up for. Or
+compiled code has more to compute: eager's `TransformerEncoder` packs what a padding mask leaves
+into a nested tensor, and does not do so while torch compiles. An LSTM or GRU that Dynamo traces
+(`allow_rnn`) becomes small products of each time step, where eager runs one fused kernel of
+cuDNN's.
 
 ## Evidence
 Table `library_pairs`: both stances' calls of one line with their shapes, dtypes, layouts, kernels
 and times, and what differs. Calls that differ in nothing but their time are not reported, and on a
 CPU, where the two profiles may have run at different speeds, nothing unless compiled steps are
-slower.
+slower. More to compute is known from the operations of both stances' products (`kernel_limits`) or
+from the operator that makes the nested tensor. Of an RNN: its operator runs in eager and not in the
+compiled step.
 
 ## What to do
-It depends on what differs. Padded shapes: `torch._inductor.config.shape_padding = False`. Another
-layout: `torch._inductor.config.layout_optimization = False` for convolutions, contiguous operands
-for products. Another backend of attention: choose it with `torch.nn.attention.sdpa_kernel`. Loops
-in the place of a product: on a CPU Inductor writes batched products of one row or column as loops;
+It depends on what differs. More to compute: cut the padding off before the call, or keep that
+module in eager. An RNN: leave `torch._dynamo.config.allow_rnn` off. Padded shapes:
+`torch._inductor.config.shape_padding = False`. Another layout:
+`torch._inductor.config.layout_optimization = False` for convolutions, contiguous operands for
+products. Another backend of attention: choose it with `torch.nn.attention.sdpa_kernel`. Loops in
+the place of a product: on a CPU Inductor writes batched products of one row or column as loops;
 more rows at once, or `torch.nn.functional.scaled_dot_product_attention`, keep the library. Another
 kernel: let Inductor time the library against its own templates with
 `mode="max-autotune-no-cudagraphs"`, for convolutions set `torch.backends.cudnn.benchmark`.
@@ -33,12 +41,17 @@ kernel: let Inductor time the library against its own templates with
 - torch/_inductor/config.py, `shape_padding`, `layout_optimization`
 - torch/_inductor/kernel/bmm.py
 - torch/_inductor/fx_passes/pad_mm.py
+- torch/nn/modules/transformer.py, `mask_check`
+- torch/_dynamo/config.py, `allow_rnn`
+- torch/_decomp/decompositions.py, `lstm_impl`
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -48,6 +61,7 @@ from traceview.rules.kit import (
     Snippet,
     Tables,
     first_rank,
+    frame,
     milliseconds,
     outcome,
     percent,
@@ -59,6 +73,7 @@ from traceview.rules.kit import (
     step_ms,
 )
 from traceview.words.names import category
+from traceview.words.numbers import flop
 
 CODE = "TV409"
 NEEDS = frozenset({"library_pairs", "speedups"})
@@ -70,6 +85,12 @@ FOLLOWS = frozenset({"ind-weight-layout", "mem-forward-again"})
 LEAST_SHARE = 0.05
 #: The same: kernels of both windows ran at different moments.
 LEAST_RATIO = 1.2
+#: Operations of compiled products over eager's from which compiled code computes more.
+MORE_WORK = 1.5
+#: What packs the places that a padding mask leaves, in TransformerEncoder's fast path.
+_PACKED = "aten::_nested_tensor_from_mask"
+#: Operators that run a whole recurrent layer, or a cell of it, in one library call.
+_RNN = re.compile(r"^aten::(_cudnn_rnn|miopen_rnn|mkldnn_rnn|_thnn_fused_(lstm|gru)_cell)")
 #: What a difference is in words, what to do about it, and what to paste; the first that fits.
 _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     "generated": (
@@ -121,7 +142,14 @@ def check(
     """One finding for each line and cause."""
     step = step_ms(tables, "compiled")
     found: dict[tuple[str, str | None, int | None], list[Row]] = {}
+    hurts = outcome(tables) == "hurt"
+    unrolled = _unrolled_rnn(tables, step or 0.0, least_share)
+    more = _more_work(tables, step or 0.0, least_share) if hurts and not unrolled else None
+    whole = [each for each in (unrolled, more) if each is not None]
+    yield from whole
     for row in first_rank(rows(tables, "library_pairs")):
+        if any(each.location == Location(row["file"], row["line"]) for each in whole):
+            continue
         cause = next((what for what in _CAUSES if what in row["differs"]), None)
         sure = row["clock"] == "device" or outcome(tables) == "hurt"
         if cause and sure and row["compiled_ms"] >= least_ratio * row["eager_ms"]:
@@ -159,6 +187,148 @@ def check(
             remedy=_settings(cause, {row["kind"] for row in pairs}),
             weighs=True,
         )
+
+
+def _unrolled_rnn(tables: Tables, step: float, least_share: float) -> Finding | None:
+    """The recurrent layer that eager runs in a library's own kernels and compiled code doesn't."""
+    ran = first_rank(rows(tables, "matched_kernels"))
+    fused = [row for row in ran if _RNN.match(row["cpu_op"] or row["name"] or "")]
+    if not fused or any(row["stance"] == "compiled" for row in fused):
+        return None
+    lines = {(row["file"], row["line"]) for row in fused if row["line"] is not None}
+    took = {"eager": 0.0, "compiled": 0.0}
+    kernels = dict(took)
+    for row in ran:
+        if (row["file"], row["line"]) in lines:
+            took[row["stance"]] += row["ms"]
+            kernels[row["stance"]] += row["count"]
+    lost = took["compiled"] - took["eager"]
+    if not lines or lost < least_share * step:
+        return None
+    longest = max(fused, key=lambda row: row["ms"])
+    if longest["clock"] != "device" and outcome(tables) != "hurt":
+        return None
+    line, setting = Location(longest["file"], longest["line"]), setting_line(tables, "allow_rnn")
+    known = {row["name"]: row["value"] for row in first_rank(rows(tables, "environment"))}
+    allowed = known.get("allow_rnn") == "True"
+    operator = longest["cpu_op"] or longest["name"]
+    tf32 = (
+        known.get("cudnn.allow_tf32") == "True"
+        and known.get("float32_matmul_precision") == "highest"
+    )
+    off = "torch._dynamo.config.allow_rnn = False"
+    return Finding(
+        code=CODE,
+        rule="ind-slower-library",
+        severity=severity(tables, lost),
+        title=(
+            f"RNN at {short(line)}: {milliseconds(took['compiled'])} compiled, "
+            f"{milliseconds(took['eager'])} in eager; compiled code unrolls it into products of "
+            "each time step"
+        ),
+        explanation=(
+            f"Eager runs a fused kernel of the library ({operator}). "
+            + (
+                "allow_rnn has Dynamo trace the layer, and AOTAutograd"
+                if allowed
+                else "AOTAutograd"
+            )
+            + " decomposes it: small products and loops that wait for each other."
+            + (" cuDNN may also use TF32, which is off for these products." if tf32 else "")
+        ),
+        cost=Cost(lost, None, "compiled less eager time of this line's kernels"),
+        confidence="derived",
+        location=line,
+        also_at=(setting,) if setting and setting != line else (),
+        evidence=(
+            Evidence(f"{operator} runs in eager only", "matched_kernels"),
+            *(
+                Evidence(
+                    f"{stance}: {kernels[stance]:.0f} kernels, {milliseconds(ms)} of a step",
+                    "matched_kernels",
+                )
+                for stance, ms in took.items()
+            ),
+            *([Evidence("torch._dynamo.config.allow_rnn: True", "environment")] if allowed else []),
+        ),
+        what_to_do=(
+            f"Leave allow_rnn off{f' ({short(setting)})' if setting else ''}: the layer then runs "
+            "in eager between two graphs."
+            if allowed
+            else "Keep the layer in eager: call it in a function under torch.compiler.disable."
+        ),
+        snippet=Snippet("python", off) if allowed else None,
+        remedy=(off.replace(" ", ""),) if allowed else (),
+        weighs=True,
+    )
+
+
+def _more_work(tables: Tables, step: float, least_share: float) -> Finding | None:
+    """The line that got slower the most, where compiled code has more to compute than eager."""
+    limits = first_rank(rows(tables, "kernel_limits"))
+    flops = {"eager": 0.0, "compiled": 0.0}
+    for row in limits:
+        if row["category"] == "gemm" and row["flops"] is not None:
+            flops[row["stance"]] += row["flops"] * row["count"]
+    packed = [
+        not frame(tables, "cpu_ops", stance=stance, name=_PACKED).is_empty() for stance in flops
+    ] == [True, False]
+    # What one stance's attention computes may be products in the other.
+    attention = any(row["category"] == "attention" for row in limits)
+    counted = flops["eager"] > 0 and flops["compiled"] >= MORE_WORK * flops["eager"]
+    if not packed and (attention or not counted):
+        return None
+    took: dict[tuple[str, int], dict[str, float]] = {}
+    for row in first_rank(rows(tables, "matched_kernels")):
+        if row["file"] and row["line"] is not None:
+            line = took.setdefault((row["file"], row["line"]), {"eager": 0.0, "compiled": 0.0})
+            line[row["stance"]] += row["ms"]
+    if not took:
+        return None
+    (file, number), ms = max(took.items(), key=lambda item: item[1]["compiled"] - item[1]["eager"])
+    lost = ms["compiled"] - ms["eager"]
+    if lost < least_share * step:
+        return None
+    place = Location(file, number)
+    evidence = [
+        Evidence(f"{milliseconds(ms[s])} of a step {words}", "matched_kernels")
+        for s, words in (("eager", "in eager"), ("compiled", "compiled"))
+    ]
+    if counted:
+        both = [flop(flops[stance]) for stance in flops]
+        text = f"matrix products: {both[0]} per step in eager, {both[1]} compiled"
+        evidence.insert(0, Evidence(text, "kernel_limits"))
+    if packed:
+        evidence.append(Evidence(f"{_PACKED} runs in eager only", "cpu_ops"))
+    why = "compiled code computes the padding too" if packed else "compiled code computes more"
+    return Finding(
+        code=CODE,
+        rule="ind-slower-library",
+        severity=severity(tables, lost),
+        title=(
+            f"{short(place)}: {milliseconds(ms['compiled'])} compiled, "
+            f"{milliseconds(ms['eager'])} in eager; {why}"
+        ),
+        explanation=(
+            "Eager takes TransformerEncoder's fast path, which packs what src_key_padding_mask "
+            "leaves into a nested tensor and computes nothing else. While torch compiles it is not "
+            "taken: all places are computed."
+            if packed
+            else "The same lines multiply larger matrices in the compiled step than in eager."
+        ),
+        cost=Cost(lost, None, "compiled less eager time of this line's kernels"),
+        confidence="derived",
+        location=place,
+        evidence=tuple(evidence),
+        what_to_do=(
+            "Cut the padding off before the call: to the longest sequence of the batch, rounded up "
+            "to a few sizes. Or keep the encoder in eager, with torch.compiler.disable."
+            if packed
+            else "Compare the shapes at this line in eager and compiled code: look for a branch "
+            "that asks torch.compiler.is_compiling(), or work that eager skips."
+        ),
+        weighs=True,
+    )
 
 
 def _settings(cause: str, kinds: set[str]) -> tuple[str, ...]:

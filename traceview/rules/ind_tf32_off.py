@@ -15,7 +15,9 @@ shapes. Where that gains less than 5 %, nothing is reported. Recordings without 
 have an estimate: what the products would take at half of the rate that bf16 reached on this device.
 
 Information where it was not measured, where that is a small part of a step, or where the device
-waits for launches for longer than it works: a shorter product then saves nothing.
+waits for launches for longer than it works: a shorter product then saves nothing. Also where
+compiling hurts and eager spends less than half as long in such kernels: most of these products are
+compiled code's own, and why it has them comes first.
 
 ## What to do
 `torch.set_float32_matmul_precision("high")`, then check that the result is still good enough.
@@ -47,6 +49,7 @@ from traceview.rules.kit import (
     first_rank,
     from_row,
     milliseconds,
+    outcome,
     percent,
     plural,
     rows,
@@ -73,9 +76,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     """At most one finding: the script as a whole."""
     groups = first_rank(rows(tables, "kernel_groups", stance="compiled", clock="device"))
     gemms = [row for row in groups if row["category"] == "gemm"]
-    slow = [
-        row for row in gemms if _FP32.search(row["name"]) and not _TENSOR_CORES.search(row["name"])
-    ]
+    slow = [row for row in gemms if _is_slow(row["name"])]
     precisions = (
         Evidence(f"{row['name']} = highest", "environment")
         for row in rows(tables, "environment", section="precision", value="highest")
@@ -105,12 +106,20 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         "The GPU has TF32 tensor cores, and PyTorch's default does not use them for fp32. "
         "Compiling does not change that: the same library kernels run."
     )
+    groups = first_rank(rows(tables, "kernel_groups", stance="eager", clock="device"))
+    before = sum(row["ms"] for row in groups if row["category"] == "gemm" and _is_slow(row["name"]))
+    own = outcome(tables) == "hurt" and bool(groups) and 2 * before < ms
+    if own:
+        explanation = (
+            f"Compiled code has {milliseconds(ms)} of such products, eager {milliseconds(before)}: "
+            "find out first why it has more of them."
+        )
     if starved:
         explanation += " The step does not wait for them: the device mostly waits for launches."
     yield Finding(
         code=CODE,
         rule="ind-tf32-off",
-        severity="info" if starved or not measured else severity(tables, cost.ms_per_step),
+        severity="info" if starved or own or not measured else severity(tables, cost.ms_per_step),
         title=f"fp32 matrix products take {percent(ms / total)} of the device time, without TF32",
         explanation=explanation,
         cost=cost,
@@ -130,6 +139,11 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         snippet=Snippet("python", 'torch.set_float32_matmul_precision("high")'),
         remedy=("float32_matmul_precision=high",),
     )
+
+
+def _is_slow(name: str) -> bool:
+    """Whether a kernel multiplies fp32 without tensor cores."""
+    return bool(_FP32.search(name)) and not _TENSOR_CORES.search(name)
 
 
 def _saved(tables: Tables, ms: float) -> Cost:

@@ -60,3 +60,10 @@ def test_loops_in_the_place_of_a_product():
     loops = kernel(0, "compiled", "cpp_fused_bmm_0", 3.6, "generated_reduction", compile_id="0/0")
     (found,) = pairs(product("eager", "aten::bmm", 1.5), loops)
     assert (found["differs"], found["compiled_kernels"]) == (["generated"], ["cpp_fused_bmm_0"])
+
+
+def test_a_short_loop_next_to_other_operators_is_not_in_the_place_of_a_product():
+    softmax = kernel(0, "compiled", "softmax", 3.4, "reduction", compile_id="0/0")
+    loops = kernel(0, "compiled", "triton_red_0", 0.02, "generated_reduction", compile_id="0/0")
+    (found,) = pairs(product("eager", "aten::bmm", 0.1), softmax, loops)
+    assert found["differs"] == ["operator", "kernel"]

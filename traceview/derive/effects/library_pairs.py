@@ -85,7 +85,8 @@ def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: _S
             known = {kernel.work[at] for kernel in side}
             row[f"{stance}_{column}"] = known.pop() if len(known) == 1 else None
     differs = ["padded"] if row["compiled_shape"] else []
-    if any(kernel.category.startswith("generated_") for kernel in sides[1]):
+    loops = sum(kernel.ms for kernel in sides[1] if kernel.category.startswith("generated_"))
+    if loops and 2 * loops >= row["compiled_ms"]:  # less is other work of the group
         differs.append("generated")
     elif row["eager_ops"][0] != row["compiled_ops"][0]:
         differs.append("operator")

@@ -13,10 +13,17 @@ _SLOW = {
     "autograd.detect_anomaly": ("True",),
     "autograd.profiler": ("True",),
     "deterministic_algorithms": ("True",),
+    "cudnn.enabled": ("False",),
     "CUDA_LAUNCH_BLOCKING": ("1",),
     "PYTORCH_NO_CUDA_MEMORY_CACHING": None,
 }
-_OF_DEVICE = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING")
+_OF_DEVICE = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "cudnn.enabled")
+#: Operators that run because of a switch, and no other way: writes by index that sort it first,
+#: convolutions and recurrent cells that torch has next to cuDNN's.
+_KERNELS = {
+    "deterministic_algorithms": r"^aten::_index_put_impl_$",
+    "cudnn.enabled": r"^aten::_?(slow_conv|conv_depthwise|thnn_)",
+}
 _ANOMALY = "autograd.detect_anomaly"
 #: What anomaly detection does with every gradient (``validate_outputs`` in torch/csrc/autograd/
 #: engine.cpp); nothing else in a backward calls the second one.
@@ -42,12 +49,27 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
         if name in _OF_DEVICE and not on_device:
             continue
         site = first(tables, "setting_sites", name=name) or {}
-        more = checked if name == _ANOMALY else {}
+        more = checked if name == _ANOMALY else _kernels(tables, name)
+        if name == "cudnn.enabled" and "ms" in more and not more["ms"]:
+            continue  # no step has work for cuDNN
         place = {"file": site.get("file"), "line": site.get("line")}
         found.append(
             {**{key: row[key] for key in ("pass", "rank", "name", "value")}, **place, **more}
         )
     return from_rows("slow_switches", found)
+
+
+def _kernels(tables: Tables, name: str) -> Row:
+    """``kernels`` per compiled step that ran because of a switch, and their ``ms``.
+
+    Empty where the switch has none, or no profile shows them.
+    """
+    ran = frame(tables, "kernel_groups", stance="compiled", clock="device")
+    if name not in _KERNELS or ran.is_empty():
+        return {}
+    ran = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
+    ran = ran.filter(pl.col("cpu_op").str.contains(_KERNELS[name]))
+    return {"kernels": float(ran["count"].sum()), "ms": float(ran["ms"].sum())}
 
 
 def _checks(tables: Tables) -> Row:
