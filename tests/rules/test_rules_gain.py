@@ -315,6 +315,46 @@ def test_copies_from_pageable_memory_are_named_with_the_copy_itself(make):
     assert "pin_memory=True" in finding.what_to_do
 
 
+TRACED = f"""class GraphModule(torch.nn.Module):
+    def forward(self, L_self_site_map: "f32[8, 4][4, 1]cpu", L_x_: "f32[8, 4][4, 1]cuda:0"):
+        l_self_site_map = L_self_site_map
+        l_x_ = L_x_
+
+        # File: {FILE}:60 in forward, code: site = self.site_map.to(x.device)
+        site: "f32[8, 4][4, 1]cuda:0" = l_self_site_map.to(device(type='cuda', index=0))
+        y: "f32[8, 4][4, 1]cuda:0" = l_x_ - site
+        return (y,)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [("L['self'].site_map", "copies self.site_map"), ("L['site_map']", "copies self_site_map")],
+)
+def test_copies_in_compiled_code_name_what_it_gets_on_the_host(make, source, remedy):
+    copy = {"file": FILE, "line": 60, "count": 1.0, "in_graph": True}
+    details = [
+        {**copy, "category": "idle_copy_wait", "what": "cudaMemcpyAsync", "ms": 0.2},
+        {**copy, "category": "copy", "what": "copy to the device", "ms": 2.8},
+    ]
+    tables = step(details=details, share=0.98)
+    guards = [{"compile_key": "k", "source_name": source}]
+    graphs = [{"kind": "dynamo_output", "compile_key": "k", "text": TRACED}]
+    (finding,) = found("ap-not-in-model", make(**tables, guards=guards, graphs=graphs))
+    assert (finding.location.line, finding.severity) == (60, "warning")
+    assert remedy in finding.what_to_do
+    assert ("register_buffer" in finding.what_to_do) == source.startswith("L['self']")
+
+
+def test_python_beside_compiled_code_that_leaves_it_no_time_is_passed_over(make):
+    at = {"file": FILE, "line": 60, "count": 1.0}
+    details = [
+        {**at, "category": "python", "what": "Python", "ms": 2.8},
+        {**at, "category": "idle_copy_wait", "what": "cudaMemcpyAsync", "ms": 0.2},
+    ]
+    assert found("ap-not-in-model", make(**step(details=details, share=0.98))) == []
+
+
 def test_on_a_busy_machine_the_profiled_parts_count_not_their_milliseconds(make):
     rows = step(("data_loading", 3.0), details=[LOADING], ops=FETCHING)
     rows["speedups"] = speedup(2.5, 2.0)
