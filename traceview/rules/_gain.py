@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import polars as pl
+
 from traceview.rules._recompiles import readable
-from traceview.rules.kit import Location, Row, Tables, first_rank, rows
+from traceview.rules.kit import Location, Row, Tables, first_rank, frame, rows
 from traceview.torchtext.fx import Graph
 
 _NO_LETTERS = re.compile(r"[\W_]+")
@@ -44,6 +46,13 @@ def location(text: str) -> Location | None:
     """The line that a table names as ``file:line``."""
     file, _, line = text.rpartition(":")
     return Location(file, int(line)) if line.isdecimal() else None
+
+
+def compiled_rows(tables: Tables, name: str) -> pl.DataFrame:
+    """The compiled stance's rows of the lowest rank: numbers of operators are a rank's own."""
+    found = frame(tables, name, stance="compiled")
+    lowest = pl.lit(found["rank"].min(), dtype=pl.Int32)
+    return found.filter(pl.col("rank").eq_missing(lowest))
 
 
 def inputs_named(tables: Tables, graph: Row, read: Graph) -> dict[str, str]:
