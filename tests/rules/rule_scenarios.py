@@ -47,6 +47,8 @@ SILENT_TOO = {
     "cap-customop-no-fake": "healthy/custom_op bad/cap_suppressed_failure",
     "cap-nothing-captured": "bad/gb_fragmented",
     "cap-toolchain-missing": "bad/cap_customop_no_fake",
+    "cg-copied-input": "gpu/reduce_overhead gpu/cg_moved_input_good gpu/cg_dynamic_rerecord_good "
+    "gpu/radar_clutter",
     "cg-dynamic-rerecord": "gpu/reduce_overhead gpu/cudagraph_overwritten",
     "cg-output-overwritten": "gpu/reduce_overhead gpu/cg_skip_mutation",
     "cg-skip-cpu": "gpu/cg_skip_mutation gpu/reduce_overhead gpu/launch_bound",
@@ -62,7 +64,7 @@ SILENT_TOO = {
     "gb-unsupported-call": "bad/gb_item bad/cap_nothing_captured_ddp",
     "gd-guard-overhead": "bad/ap_call_overhead healthy/mlp_training",
     "ind-extern-dominated": "healthy/large_gemm healthy/custom_op bad/ap_gemm_bound "
-    "gpu/transformer_training",
+    "bad/ap_custom_op_on_host gpu/transformer_training",
     "ind-misaligned-copy": "gpu/pointwise gpu/transformer_training",
     "ind-missed-epilogue": "gpu/autotuned_template gpu/transformer_training gpu/tf32_off "
     "gpu/launch_bound",

@@ -335,6 +335,46 @@ def test_copies_from_pageable_memory_are_named_with_the_copy_itself(make):
     assert "pin_memory=True" in finding.what_to_do
 
 
+TRACED = f"""class GraphModule(torch.nn.Module):
+    def forward(self, L_self_site_map: "f32[8, 4][4, 1]cpu", L_x_: "f32[8, 4][4, 1]cuda:0"):
+        l_self_site_map = L_self_site_map
+        l_x_ = L_x_
+
+        # File: {FILE}:60 in forward, code: site = self.site_map.to(x.device)
+        site: "f32[8, 4][4, 1]cuda:0" = l_self_site_map.to(device(type='cuda', index=0))
+        y: "f32[8, 4][4, 1]cuda:0" = l_x_ - site
+        return (y,)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "remedy"),
+    [("L['self'].site_map", "copies self.site_map"), ("L['site_map']", "copies self_site_map")],
+)
+def test_copies_in_compiled_code_name_what_it_gets_on_the_host(make, source, remedy):
+    copy = {"file": FILE, "line": 60, "count": 1.0, "in_graph": True}
+    details = [
+        {**copy, "category": "idle_copy_wait", "what": "cudaMemcpyAsync", "ms": 0.2},
+        {**copy, "category": "copy", "what": "copy to the device", "ms": 2.8},
+    ]
+    tables = step(details=details, share=0.98)
+    guards = [{"compile_key": "k", "source_name": source}]
+    graphs = [{"kind": "dynamo_output", "compile_key": "k", "text": TRACED}]
+    (finding,) = found("ap-not-in-model", make(**tables, guards=guards, graphs=graphs))
+    assert (finding.location.line, finding.severity) == (60, "warning")
+    assert remedy in finding.what_to_do
+    assert ("register_buffer" in finding.what_to_do) == source.startswith("L['self']")
+
+
+def test_python_beside_compiled_code_that_leaves_it_no_time_is_passed_over(make):
+    at = {"file": FILE, "line": 60, "count": 1.0}
+    details = [
+        {**at, "category": "python", "what": "Python", "ms": 2.8},
+        {**at, "category": "idle_copy_wait", "what": "cudaMemcpyAsync", "ms": 0.2},
+    ]
+    assert found("ap-not-in-model", make(**step(details=details, share=0.98))) == []
+
+
 def test_on_a_busy_machine_the_profiled_parts_count_not_their_milliseconds(make):
     rows = step(("data_loading", 3.0), details=[LOADING], ops=FETCHING)
     rows["speedups"] = speedup(2.5, 2.0)
@@ -508,6 +548,58 @@ def test_a_fallback_that_fills_the_step_is_information(make):
 )  # fmt: skip
 def test_library_calls_and_the_users_own_operators_are_meant_to_be_there(make, call, op):
     assert found("ind-extern-dominated", make(**graph_of(call, ops=[op]))) == []
+
+
+OPAQUE = "torch.ops.rock.mobility.default"
+
+
+def in_custom_operator(category="elementwise", **columns):
+    """A custom operator called at line 12, with kernels of ``category`` inside."""
+    rows = graph_of(OPAQUE, ops=["rock.mobility"], **columns)
+    rows["kernel_calls"][0]["user_lines"] = ["/u/net.py:12"]
+    rows["matched_kernels"][0] |= {"name": "vectorized", "category": category, "count": 49.0}
+    lines = {"stance": "eager", "tid": "1", "start_ns": 0, "duration_ns": 10}
+    rows["line_ops"] = [
+        {**lines, "op_id": 1, "kind": "cpu_op", "name": "rock::mobility"},
+        *(
+            {**lines, "op_id": line, "parent_id": 1, "kind": "line", "name": f"net.py:{line}",
+             "file": "/u/net.py", "line": line}
+            for line in (5, 4)
+        ),
+    ]  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize(("ms", "severity"), [(3.0, "warning"), (0.5, "info"), (0.2, None)])
+def test_torchs_operators_inside_a_custom_operator_can_not_be_fused(make, ms, severity):
+    findings = found("ind-extern-dominated", make(**in_custom_operator(ms=ms)))
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])
+    for finding in findings:
+        assert "custom operator rock::mobility" in finding.title
+        assert finding.cost.ms_per_step == ms
+        assert "49 operators" in finding.evidence[0].text
+        assert [finding.location.line, *(at.line for at in finding.also_at)] == [12, 4]
+
+
+def test_a_custom_operator_with_kernels_of_its_own_is_meant_to_be_there(make):
+    assert found("ind-extern-dominated", make(**in_custom_operator("user_kernel"))) == []
+
+
+def test_on_a_host_what_a_custom_operator_calls_is_inside_it(make):
+    rows = on_host(("rock::mobility", 3.2), ("aten::mul", 0.2))
+    at = {"stance": "compiled", "step": 0, "kind": "cpu_op", "category": "elementwise"}
+    rows["kernel_calls"] = [
+        {"category": "fallback", "kernel_name": OPAQUE, "user_lines": ["/u/net.py:12"]}
+    ]
+    for row in rows["cpu_ops"]:
+        row |= {"graph_key": "fabc", "category": "elementwise"}
+    inner = [(7, 2, "aten::exp", 4_000_000), (8, 7, "aten::exp", 3_000_000)]
+    rows["cpu_ops"] += [
+        {**at, "op_id": op, "parent_id": above, "name": name, "duration_ns": ns}
+        for op, above, name, ns in inner
+    ]
+    (finding,) = found("ind-extern-dominated", make(**rows))
+    assert (finding.cost.ms_per_step, finding.location.line) == (2.0, 12)
 
 
 COMPLEX = (

@@ -7,6 +7,7 @@ import pytest
 
 from traceview.rules import (
     ap_call_overhead,
+    cg_copied_input,
     cg_dynamic_rerecord,
     cg_moved_input,
     cg_skip_cpu,
@@ -39,6 +40,71 @@ def compile_row(**columns):
 
 def found(module, tables, **settings):
     return list(module.check(tables, **settings))
+
+
+class TestCopiedInput:
+    GRAPH = """class GraphModule(torch.nn.Module):
+    def forward(self, L_table_: "f32[4000, 256][256, 1]cuda:0", L_q_: "f32[8][1]cuda:0", \
+L_self_parameters_w_: "f32[4000, 256][256, 1]cuda:0"):
+        l_table_ = L_table_
+        y: "f32[8][1]cuda:0" = l_table_ + L_q_;  l_table_ = None
+        return (y,)
+"""
+
+    def tables(self, make, ms=0.5, *, replayed=True, parent=2, dims="[4000, 256], [8]"):
+        """Two steps with a call each that copies its inputs; ``parent`` launches the copy."""
+        at = {"stance": "compiled", "compile_id": "0/0"}
+        ops, kernels = [], []
+        for step, first in enumerate((0, 10)):
+            calls = [(2, None, "aten::_foreach_copy_"), (3, 2, "aten::copy_")]
+            ops += [
+                {**at, "step": step, "op_id": first + op, "name": name,
+                 "parent_id": None if above is None else first + above,
+                 "input_dims": f"[[{dims}], [{dims}], []]"}
+                for op, above, name in calls
+            ]  # fmt: skip
+            kernel = {**at, "step": step, "in_cudagraph": False}
+            copied = {"cpu_op_id": first + parent, "duration_ns": int(ms * 1e6)}
+            kernels += [
+                {**kernel, **copied},
+                {**kernel, "cpu_op_id": first + 9, "duration_ns": 900_000},
+                {**kernel, "in_cudagraph": replayed, "duration_ns": 300_000},
+            ]
+        sources = ("L['table']", "L['q']")
+        return make(
+            speedups=[{**STEP, "outcome": "hurt", "eager_ms": 0.5}],
+            cpu_ops=ops,
+            kernels=kernels,
+            compiles=[compile_row()],
+            guards=[{"compile_key": KEY, "source_name": source} for source in sources],
+            graphs=[{"kind": "dynamo_output", "compile_key": KEY, "compile_id": "0/0",
+                     "text": self.GRAPH}],
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("parent", [2, 3])
+    def test_what_is_copied_is_named_by_its_size(self, make, parent):
+        (one,) = found(cg_copied_input, self.tables(make, parent=parent))
+        assert one.title == (
+            "table is copied into a cudagraph's own memory in every call: 50 % of the step"
+        )
+        assert one.cost.ms_per_step == pytest.approx(0.5)
+        assert [evidence.text for evidence in one.evidence] == [
+            "aten::_foreach_copy_ before the cudagraph runs: 1 per step, 0.500 ms on the device, "
+            "3.91 MiB copied by each",
+            "input table, float32 [4000, 256]: 3.91 MiB",
+        ]
+        assert (one.severity, one.location.line) == ("warning", 9)
+        assert [at.line for at in one.also_at] == [40]
+
+    def test_an_input_of_no_known_size_has_no_name(self, make):
+        for dims in ("[7]", ""):
+            (one,) = found(cg_copied_input, self.tables(make, dims=dims))
+            assert one.title.startswith("An input is copied")
+            assert len(one.evidence) == 1
+
+    @pytest.mark.parametrize("rows", [{"ms": 0.04}, {"replayed": False}, {"parent": 8}])
+    def test_small_copies_and_others_are_passed_over(self, make, rows):
+        assert found(cg_copied_input, self.tables(make, **rows)) == []
 
 
 class TestSkipCpu:

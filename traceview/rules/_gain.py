@@ -1,8 +1,16 @@
-"""What rules about the gain of a compiled step share: idle time, launches, lines of tables."""
+"""What rules about the gain of a compiled step share: idle time, launches, lines and names."""
 
 from __future__ import annotations
 
-from traceview.rules.kit import Location, Tables, first_rank, rows
+import re
+
+import polars as pl
+
+from traceview.rules._recompiles import readable
+from traceview.rules.kit import Location, Row, Tables, first_rank, frame, rows
+from traceview.torchtext.fx import Graph
+
+_NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def idle_ms(tables: Tables, cause: str = "") -> float | None:
@@ -38,3 +46,27 @@ def location(text: str) -> Location | None:
     """The line that a table names as ``file:line``."""
     file, _, line = text.rpartition(":")
     return Location(file, int(line)) if line.isdecimal() else None
+
+
+def compiled_rows(tables: Tables, name: str) -> pl.DataFrame:
+    """The compiled stance's rows of the lowest rank: numbers of operators are a rank's own."""
+    found = frame(tables, name, stance="compiled")
+    lowest = pl.lit(found["rank"].min(), dtype=pl.Int32)
+    return found.filter(pl.col("rank").eq_missing(lowest))
+
+
+def inputs_named(tables: Tables, graph: Row, read: Graph) -> dict[str, str]:
+    """Name of an input in Dynamo's ``graph`` (``read``) → what the user calls it: self.table.
+
+    Guards know it, except where there are none; then it is as Dynamo spells it.
+    """
+    sources = {
+        _NO_LETTERS.sub("_", row["source_name"]).strip("_"): readable(row["source_name"])
+        for row in rows(tables, "guards", compile_key=graph["compile_key"])
+        if row["source_name"]
+    }
+    found = {}
+    for node in read.inputs:
+        name = _NO_LETTERS.sub("_", node.name).strip("_")
+        found[node.name] = sources.get(name, name.removeprefix("L_"))
+    return found

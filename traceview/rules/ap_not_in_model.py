@@ -12,10 +12,11 @@ can become twice as fast at most, however good the compiled code is.
 Of the compiled step as timed, the part that the profiler window shows in `DataLoader`'s own mark,
 in stretches of Python between operators, and in copies from pageable memory or into it; on a GPU
 only what the device waits for, and the copies. It is at least 30 % of the step, and calls of
-compiled code with their backward leave as much of it. Operators in eager count where these calls
-are less than half of the step, on a GPU with what it waits for their launches. Python at the line
-that calls compiled code counts as no more than what the timed step leaves after all other work: a
-thread that waits for its next call looks the same.
+compiled code with their backward leave as much of it; or copies alone are as much, wherever they
+are, as compiled code copies no faster. Operators in eager count where these calls are less than
+half of the step, on a GPU with what it waits for their launches. Python at the line that calls
+compiled code counts as no more than what the timed step leaves after all other work: a thread that
+waits for its next call looks the same.
 
 A warning where it is more than half of the step and the host is busy meanwhile. Otherwise
 information: waiting (for a queue, a file, a network, a sleep) may be what the script is for.
@@ -25,8 +26,10 @@ half of the step. Unless it is waiting, the finding is ranked among the causes b
 ## What to do
 Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs. Python: do it
 ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_memory=True` and
-`.to(device, non_blocking=True)`. An optimizer: `fused=True`, or `torch.compile(optimizer.step)`. A
-loop over parameters: one `torch._foreach_…` call for all of them.
+`.to(device, non_blocking=True)`. A tensor that compiled code copies to the GPU in every call: keep
+it there, as a buffer (`register_buffer`). An optimizer: `fused=True`, or
+`torch.compile(optimizer.step)`. A loop over parameters: one `torch._foreach_…` call for all of
+them.
 
 ## Settings
 - `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is reported.
@@ -49,6 +52,7 @@ import msgspec
 from traceview.derive.facts import eager_code
 from traceview.derive.outcome import calls_copies
 from traceview.rules import _recompiles
+from traceview.rules._gain import inputs_named
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -66,6 +70,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
+from traceview.torchtext.fx import read_graph
 
 CODE = "TV411"
 NEEDS = frozenset({"outside_work", "step_shares", "step_counts"})
@@ -141,8 +146,9 @@ def check(
     found = [part for part in found if part.kind != _OPERATORS]
 
     outside = sum(part.ms for part in found)
+    copied = sum(part.ms for part in found if part.kind == "copies")
     least = max(LEAST_MS, least_share * step)
-    if outside >= least and step * (1 - (inside or 0.0)) >= least:
+    if outside >= least and max(copied, step * (1 - (inside or 0.0))) >= least:
         yield _outside(tables, found, outside, step, shares, warn_share)
     # Where no code is compiled, all operators are outside of it.
     elif eager and is_timed(tables) and inside is not None and inside < MOST_COMPILED_SHARE:
@@ -332,6 +338,14 @@ def _remedy(tables: Tables, part: Part, step: float, *, waits: bool) -> str:
             "needed, copy it into pinned memory and use it one step later: "
             "buffer.copy_(x, non_blocking=True)."
         )
+    if part.kind == "copies" and (kept := _copied_inputs(tables, part)):
+        what, own = " and ".join(kept[:2]), any(name.startswith("self.") for name in kept)
+        keep = "register_buffer() in the module, so that .to(device) moves it" if own else "once"
+        return (
+            f"Compiled code copies {what} to the GPU in every call. Where its values stay the "
+            f"same, move it there {'with ' if own else ''}{keep}. Where they change, copy it from "
+            "pinned memory before the call: x.pin_memory().to(device, non_blocking=True)."
+        )
     if part.kind == "copies":
         return "Give the DataLoader pin_memory=True and copy with .to(device, non_blocking=True)."
     if part.kind == "loading" and "MultiProcessing" in (part.what or ""):
@@ -358,3 +372,21 @@ def _remedy(tables: Tables, part: Part, step: float, *, waits: bool) -> str:
         "Move this Python out of the step: do it ahead (a DataLoader's workers, a thread), once, "
         "or on whole tensors."
     )
+
+
+def _copied_inputs(tables: Tables, part: Part) -> list[str]:
+    """What compiled code gets on the host and copies to a device at the lines of ``part``."""
+    places = {f"{place.file}:{place.line}" for place in part.places}
+    found: dict[str, None] = {}
+    for row in first_rank(rows(tables, "graphs", kind="dynamo_output")):
+        graph = read_graph(row["text"] or "")
+        called = inputs_named(tables, row, graph)
+        for node in graph.operations:
+            if node.user_line not in places or node.meta.endswith("cpu"):
+                continue
+            for name in node.inputs:
+                while name not in called and (above := graph.nodes[name].inputs):
+                    name = above[0]
+                if graph.nodes[name].meta.endswith("cpu"):
+                    found[called.get(name, name)] = None
+    return list(found)

@@ -2,34 +2,42 @@
 ## What it finds
 Compiled graphs that spend most of their time in operators that Inductor has no code for: a sort, an
 FFT, arithmetic on complex numbers, or a whole layer that torch's own fast path runs as one
-operator.
+operator. And custom operators whose body is made of torch's operators, which it does have code for.
 
 ## Why it costs
 Such a fallback runs ATen's kernel, the same as in eager. Nothing fuses with it, and what it reads
 and writes goes through memory. Products, convolutions and attention run in libraries on purpose and
-do not count.
+do not count. The body of a custom operator (`torch.library.custom_op`) is hidden from the compiler:
+its operators run one after the other as in eager, however well they would fuse.
 
 ## Evidence
 The generated code calls `torch.ops.aten.…` where it could not generate a kernel, and these calls
-take at least half of the compiled step's busy time.
+take at least half of the compiled step's busy time. Of custom operators that the code calls, the
+profile shows torch's own memory-bound operators inside, with at least 20 % of that time.
 
 Information: compiling cannot help there, and need not hurt. A warning where most of that time is
-arithmetic on complex numbers and compiled steps are slower than eager ones.
+arithmetic on complex numbers and compiled steps are slower than eager ones, or where the operators
+inside one custom operator take half of the busy time.
 
 ## What to do
 Complex numbers (rotary embeddings): use real numbers, with cosine and sine separate, which fuse
 with the work around them; alone, complex arithmetic is fastest in eager. The fast path
 of nn.TransformerEncoderLayer and nn.MultiheadAttention:
 `torch.backends.mha.set_fastpath_enabled(False)`, so that Inductor sees the operators inside; then
-compare. Others: write it another way, where there is one.
+compare. Custom operators: call the function without the decorator, so that it is traced; one that
+has to stay an operator can be implemented for `CompositeImplicitAutograd`. Others: write it another
+way, where there is one.
 
 ## Settings
 - `least_share`: part of the busy time in such operators, 0 to 1, from which it is reported.
+- `custom_share`: the same, of operators inside one custom operator.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html
 - https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoderLayer.html
 - torch/_inductor/lowering.py, `make_fallback`, `unsupported_input_tensor`
+- https://docs.pytorch.org/docs/stable/library.html
+- torch/_library/custom_ops.py
 - torch/nn/modules/transformer.py
 - https://github.com/pytorch/pytorch/issues/125718
 - https://github.com/pytorch/torchtitan/issues/15
@@ -41,7 +49,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from traceview.parse.kineto.categories import operator_category
+from traceview.parse.kineto.categories import is_foreign, operator_category
 from traceview.rules._gain import location
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -49,6 +57,7 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Location,
+    Severity,
     Snippet,
     Tables,
     first_rank,
@@ -57,6 +66,7 @@ from traceview.rules.kit import (
     milliseconds,
     outcome,
     percent,
+    plural,
     rows,
     short,
     shorten,
@@ -73,10 +83,14 @@ EXPLAINS = frozenset({"library_choice"})
 
 #: Below half, something else is the step's main cost.
 LEAST_SHARE = 0.50
+#: Inside a custom operator, of which more can be gained.
+CUSTOM_SHARE = 0.20
 #: Views and the like, which are called along with them and take no time.
 LEAST_OF_ALL = 0.05
 #: These run in libraries on purpose.
 _LIBRARY = frozenset({"gemm", "convolution", "attention", "communication"})
+#: Work that Inductor has code for.
+_FUSIBLE = ("elementwise", "reduction", "normalization", "copy", "memset", "indexing")
 _FAST_PATH = frozenset({"aten._transformer_encoder_layer_fwd", "aten._native_multi_head_attention"})
 _FFT = "aten._fft_"
 _ELSE = {
@@ -118,14 +132,22 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
 }
 
 
-def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """At most one finding: the operators together, at the most expensive one's line."""
+def check(
+    tables: Tables, *, least_share: float = LEAST_SHARE, custom_share: float = CUSTOM_SHARE
+) -> Iterator[Finding]:
+    """At most one finding on torch's operators together, at the most expensive one's line.
+
+    And one for each custom operator.
+    """
     # Operators that the generated code calls because it has none of its own, with their lines.
     fallbacks: dict[str, list[str]] = {}
+    customs: dict[str, list[str]] = {}
     for row in rows(tables, "kernel_calls", category="fallback"):
         op = op_name(row["kernel_name"] or "")
         if op.startswith("aten.") and operator_category(op.replace(".", "::")) not in _LIBRARY:
             fallbacks.setdefault(op, []).extend(row["user_lines"] or ())
+        elif is_foreign(op.replace(".", "::")):
+            customs.setdefault(op, []).extend(row["user_lines"] or ())
     matched = frame(tables, "matched_kernels", stance="compiled")
     if "device" in set(matched["clock"]):
         own = pl.col("ops").list.filter(pl.element().is_in(sorted(fallbacks)))
@@ -163,6 +185,86 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if not spent.is_empty() and busy and ms >= least_share * busy:
         named = spent.filter(pl.col("ms") >= LEAST_OF_ALL * ms)
         yield _finding(tables, named, ms, min(1.0, ms / busy))
+    for op, lines in customs.items():
+        ms, count = _inside(tables, matched, op)
+        if busy and ms >= custom_share * busy:
+            share = min(1.0, ms / busy)
+            severity: Severity = "warning" if share >= least_share else "info"
+            yield _opaque(tables, op, lines, Cost(ms), count, share, severity)
+
+
+def _inside(tables: Tables, matched: pl.DataFrame, op: str) -> tuple[float, float]:
+    """What torch's memory-bound operators inside custom operator ``op`` take and are, per step."""
+    fusible = pl.col("category").is_in(_FUSIBLE)
+    if "device" in set(matched["clock"]):
+        mine = matched.filter(
+            fusible, pl.col("compile_id").is_not_null(), pl.col("ops").list.last() == op
+        )
+        return float(mine["ms"].sum()), float(mine["count"].sum())
+    ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("step").is_not_null())
+    custom = ops.filter(pl.col("graph_key").is_not_null(), name=op.replace(".", "::"))
+    inner = ops.filter(fusible).join(
+        custom.select("rank", parent_id="op_id"),
+        on=["rank", "parent_id"],
+        how="semi",
+        nulls_equal=True,
+    )
+    steps = max(1, ops.n_unique(["rank", "step"]))
+    return float(inner["duration_ns"].sum()) / 1e6 / steps, inner.height / steps
+
+
+def _opaque(
+    tables: Tables,
+    op: str,
+    lines: list[str],
+    cost: Cost,
+    count: float,
+    share: float,
+    severity: Severity,
+) -> Finding:
+    called = list(dict.fromkeys(place for text in lines if (place := location(text))))
+    name = op.replace(".", "::")
+    # The first line of its body that ran: only an eager step shows lines inside an operator.
+    seen = frame(tables, "line_ops", stance="eager")
+    body = seen.filter(kind="line").join(
+        seen.filter(name=name).select("rank", parent_id="op_id"),
+        on=["rank", "parent_id"],
+        how="semi",
+        nulls_equal=True,
+    )
+    first = body.drop_nulls(["file", "line"]).sort("line").select("file", "line").head(1)
+    defined = [Location(*row) for row in first.iter_rows()]
+    spent = milliseconds(cost.ms_per_step or 0.0)
+    return Finding(
+        code=CODE,
+        rule="ind-extern-dominated",
+        severity=severity,
+        title=(
+            f"{percent(share)} of the busy time is inside custom operator {name}, as in eager: "
+            "Inductor can't look into it"
+        ),
+        explanation=(
+            "Its body is made of torch's operators, which Inductor would fuse with each other and "
+            "with the work around them. In a custom operator each is a kernel of its own."
+        ),
+        cost=Cost(cost.ms_per_step, None, "current time of the operators inside"),
+        confidence="measured",
+        location=called[0] if called else next(iter(defined), None),
+        evidence=(
+            Evidence(
+                f"torch.ops.{op}: {plural(round(count), 'operator')} of torch's inside, {spent} of "
+                "a step",
+                "matched_kernels",
+            ),
+        ),
+        what_to_do=(
+            "Call the function itself, without the decorator that makes it an operator: it is then "
+            "traced and fused. If it has to stay an operator, make it with torch.library.define "
+            "and implement it for CompositeImplicitAutograd, which compiled code looks into."
+        ),
+        also_at=tuple((called[1:] + defined)[:3]) if called else (),
+        weighs=True,
+    )
 
 
 def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Finding:

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from traceview.json_errors import NOT_JSON
-from traceview.rules._gain import idle_ms
+from traceview.rules._gain import compiled_rows, idle_ms
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -75,7 +75,7 @@ _COPYING = ("aten::clone", "aten::as_strided")
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding for each compiled graph."""
-    ops = _first_rank(tables, "cpu_ops").filter(pl.col("step").is_not_null())
+    ops = compiled_rows(tables, "cpu_ops").filter(pl.col("step").is_not_null())
     step = step_ms(tables, "compiled")
     if not step:
         return
@@ -84,7 +84,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             graph.select("step", parent_id="op_id"), on=["step", "parent_id"], how="semi"
         )
         ids = pl.concat([made.select("op_id"), graph.select("op_id")]).select(cpu_op_id="op_id")
-        copies = _first_rank(tables, "kernels").join(ids, on="cpu_op_id", how="semi")
+        copies = compiled_rows(tables, "kernels").join(ids, on="cpu_op_id", how="semi")
         calls = graph.select("step", "parent_id").unique()
         cost = _cost(tables, ops, calls, copies)
         if cost.ms_per_step is None or cost.ms_per_step < least_share * step:
@@ -132,13 +132,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             ),
             also_at=(called,) if sliced and called else (),
         )
-
-
-def _first_rank(tables: Tables, name: str) -> pl.DataFrame:
-    """The compiled stance's rows of the lowest rank: numbers of operators are a rank's own."""
-    found = frame(tables, name, stance="compiled")
-    lowest = pl.lit(found["rank"].min(), dtype=pl.Int32)
-    return found.filter(pl.col("rank").eq_missing(lowest))
 
 
 def _clones(tables: Tables, ops: pl.DataFrame) -> pl.DataFrame:
