@@ -120,8 +120,7 @@ def check(
 ) -> Iterator[Finding]:
     """At most one finding: at the region that is called most, about all that a step enters."""
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
-    slower = slowdown(tables)
-    if not (slower and eager and compiled):
+    if not ((slower := slowdown(tables)) and eager and compiled):
         return
     hurts, (entered, called) = outcome(tables) == "hurt" and slower > least_ratio, _entered(tables)
     if not (hurts or _in_inner_loop(tables, entered)):
@@ -132,7 +131,6 @@ def check(
     if not is_timed(tables) or share <= (least_overhead_share if hurts else most_of_step):
         return
 
-    # What can be compiled instead lies around the call.
     at = compile_call if hurts else first_call
     small = "the call is" if len(entered) < 2 else "the calls are"
     yield Finding(

@@ -193,8 +193,7 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
         severity=severity(tables, ms - least),
         title=(
             f"Products of {lines}×{inner} and {inner}×{columns} matrices{where} take "
-            f"{percent(min(1.0, ms / step))} of a step, {percent(least / ms)} of what the device "
-            "can do"
+            f"{percent(min(1.0, ms / step))} of a step, {percent(least / ms)} of the device's rate"
         ),
         explanation=_TINY,
         cost=Cost(

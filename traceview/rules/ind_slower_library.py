@@ -205,12 +205,8 @@ def _unrolled_rnn(tables: Tables, step: float, least_share: float) -> Finding | 
     if not fused or any(row["stance"] == "compiled" for row in fused):
         return None
     lines = {(row["file"], row["line"]) for row in fused if row["line"] is not None}
-    took = {"eager": 0.0, "compiled": 0.0}
-    kernels = dict(took)
-    for row in ran:
-        if (row["file"], row["line"]) in lines:
-            took[row["stance"]] += row["ms"]
-            kernels[row["stance"]] += row["count"]
+    mine = [row for row in ran if (row["file"], row["line"]) in lines]
+    took = {s: sum(r["ms"] for r in mine if r["stance"] == s) for s in ("eager", "compiled")}
     lost = took["compiled"] - took["eager"]
     if not lines or lost < least_share * step:
         return None
@@ -251,13 +247,6 @@ def _unrolled_rnn(tables: Tables, step: float, least_share: float) -> Finding | 
         also_at=(setting,) if setting and setting != line else (),
         evidence=(
             Evidence(f"{operator} runs in eager only", "matched_kernels"),
-            *(
-                Evidence(
-                    f"{stance}: {kernels[stance]:.0f} kernels, {milliseconds(ms)} of a step",
-                    "matched_kernels",
-                )
-                for stance, ms in took.items()
-            ),
             *([Evidence("torch._dynamo.config.allow_rnn: True", "environment")] if allowed else []),
         ),
         what_to_do=(
