@@ -95,6 +95,18 @@ LEAST_RATIO = 1.1
 MANY_TENSORS = 100
 #: Host time of one launch in a generated wrapper, at most; what it takes beyond is handling inputs.
 LAUNCH_US = 20.0
+_MANY = (
+    "Guards check every tensor, and the generated wrapper unpacks each one and passes it to a "
+    "kernel; eager hands over the whole list at once."
+)
+_SMALL = (
+    "Guards, wrapper and argument handling cost about the same for every call, however little it "
+    "does."
+)
+_FEWER = (
+    "Run this one in eager. Or keep the values in a few large tensors, or compile the caller "
+    "together with work that fusing shortens."
+)
 #: Callables that a title has room for.
 MOST_NAMES = 2
 
@@ -108,8 +120,7 @@ def check(
 ) -> Iterator[Finding]:
     """At most one finding: at the region that is called most, about all that a step enters."""
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
-    slower = slowdown(tables)
-    if not (slower and eager and compiled):
+    if not ((slower := slowdown(tables)) and eager and compiled):
         return
     hurts, (entered, called) = outcome(tables) == "hurt" and slower > least_ratio, _entered(tables)
     if not (hurts or _in_inner_loop(tables, entered)):
@@ -120,9 +131,7 @@ def check(
     if not is_timed(tables) or share <= (least_overhead_share if hurts else most_of_step):
         return
 
-    place = None
-    if entered:  # what can be compiled instead lies around the call
-        place = compile_call(entered[0]) if hurts else first_call(entered[0])
+    at = compile_call if hurts else first_call
     small = "the call is" if len(entered) < 2 else "the calls are"
     yield Finding(
         code=CODE,
@@ -141,13 +150,7 @@ def check(
         explanation=(
             f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} "
             f"compiled, {milliseconds(overhead)} of it to enter compiled code. "
-            + (
-                "Guards check every tensor, and the generated wrapper unpacks each one and passes "
-                "it to a kernel; eager hands over the whole list at once."
-                if tensors
-                else "Guards, wrapper and argument handling cost about the same for every call, "
-                "however little it does."
-            )
+            + (_MANY if tensors else _SMALL)
         ),
         cost=(
             Cost(compiled - eager, None, "compiled step less eager step, timed blocks")
@@ -155,7 +158,7 @@ def check(
             else Cost(overhead, None, "entering compiled code; one entry for many calls saves most")
         ),
         confidence="measured" if hurts else "derived",
-        location=place,
+        location=at(entered[0]) if entered else None,
         about=frozenset().union(*(about_calls(tables, row) for row in entered)),
         evidence=(
             Evidence(
@@ -167,8 +170,7 @@ def check(
             *evidence,
         ),
         what_to_do=(
-            "Run this one in eager. Or keep the values in a few large tensors, or compile the "
-            "caller together with work that fusing shortens."
+            _FEWER
             if tensors
             else "Compile the function that holds the loop around this call, so that one entry "
             f"covers many of them{', or run this one in eager' if hurts else ''}."

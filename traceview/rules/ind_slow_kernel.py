@@ -108,6 +108,15 @@ _TUNING = (
     "another layout of the input may; otherwise report the kernel upstream."
 )
 
+_TINY = (
+    "The library's kernel is made for large matrices and neither reads nor computes at the rate of "
+    "the device here. Inductor leaves batched products to the library."
+)
+_SUMMED = (
+    "Write the product as multiply and sum: Inductor makes one kernel of it, with what is around "
+    "it. In eager this is slower and needs more memory."
+)
+
 
 def check(
     tables: Tables, *, least_share: float = LEAST_SHARE, most_of_ceiling: float = MOST_OF_CEILING
@@ -184,13 +193,9 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
         severity=severity(tables, ms - least),
         title=(
             f"Products of {lines}×{inner} and {inner}×{columns} matrices{where} take "
-            f"{percent(min(1.0, ms / step))} of a step, {percent(least / ms)} of what the device "
-            "can do"
+            f"{percent(min(1.0, ms / step))} of a step, {percent(least / ms)} of the device's rate"
         ),
-        explanation=(
-            "The library's kernel is made for large matrices and neither reads nor computes at the "
-            "device's rate here. Inductor leaves batched products to the library."
-        ),
+        explanation=_TINY,
         cost=Cost(
             ms - least,
             None,
@@ -208,10 +213,7 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
             )
             for row in slow[:MOST_EVIDENCE]
         ),
-        what_to_do=(
-            "Write the product as multiply and sum: Inductor makes one kernel of it, with what is "
-            "around it. In eager this is slower and needs more memory."
-        ),
+        what_to_do=_SUMMED,
         snippet=Snippet("python", "(a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)  # a @ b"),
     )
 

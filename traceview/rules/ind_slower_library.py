@@ -129,6 +129,15 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
         Snippet("python", 'torch.compile(model, mode="max-autotune-no-cudagraphs")'),
     ),
 }
+_NOT_PACKED = (
+    "Eager takes TransformerEncoder's fast path, which packs what src_key_padding_mask leaves into "
+    "a nested tensor and computes nothing else. While torch compiles it is not taken: all places "
+    "are computed."
+)
+_CUT = (
+    "Cut the padding off before the call: to the longest sequence of the batch, rounded up to a "
+    "few sizes. Or keep the encoder in eager, with torch.compiler.disable."
+)
 #: What else decides which kernel runs.
 _OF_KIND = {
     "attention": " Or choose the backend with torch.nn.attention.sdpa_kernel.",
@@ -196,12 +205,8 @@ def _unrolled_rnn(tables: Tables, step: float, least_share: float) -> Finding | 
     if not fused or any(row["stance"] == "compiled" for row in fused):
         return None
     lines = {(row["file"], row["line"]) for row in fused if row["line"] is not None}
-    took = {"eager": 0.0, "compiled": 0.0}
-    kernels = dict(took)
-    for row in ran:
-        if (row["file"], row["line"]) in lines:
-            took[row["stance"]] += row["ms"]
-            kernels[row["stance"]] += row["count"]
+    mine = [row for row in ran if (row["file"], row["line"]) in lines]
+    took = {s: sum(r["ms"] for r in mine if r["stance"] == s) for s in ("eager", "compiled")}
     lost = took["compiled"] - took["eager"]
     if not lines or lost < least_share * step:
         return None
@@ -242,13 +247,6 @@ def _unrolled_rnn(tables: Tables, step: float, least_share: float) -> Finding | 
         also_at=(setting,) if setting and setting != line else (),
         evidence=(
             Evidence(f"{operator} runs in eager only", "matched_kernels"),
-            *(
-                Evidence(
-                    f"{stance}: {kernels[stance]:.0f} kernels, {milliseconds(ms)} of a step",
-                    "matched_kernels",
-                )
-                for stance, ms in took.items()
-            ),
             *([Evidence("torch._dynamo.config.allow_rnn: True", "environment")] if allowed else []),
         ),
         what_to_do=(
@@ -278,18 +276,14 @@ def _more_work(tables: Tables, step: float, least_share: float) -> Finding | Non
     counted = flops["eager"] > 0 and flops["compiled"] >= MORE_WORK * flops["eager"]
     if not packed and (attention or not counted):
         return None
-    took: dict[tuple[str, int], dict[str, float]] = {}
-    for row in first_rank(rows(tables, "matched_kernels")):
-        if row["file"] and row["line"] is not None:
-            line = took.setdefault((row["file"], row["line"]), {"eager": 0.0, "compiled": 0.0})
-            line[row["stance"]] += row["ms"]
-    if not took:
+    took = _by_line(tables)
+    place = max(took, key=lambda at: took[at]["compiled"] - took[at]["eager"], default=None)
+    if place is None:
         return None
-    (file, number), ms = max(took.items(), key=lambda item: item[1]["compiled"] - item[1]["eager"])
+    ms = took[place]
     lost = ms["compiled"] - ms["eager"]
     if lost < least_share * step:
         return None
-    place = Location(file, number)
     evidence = [
         Evidence(f"{milliseconds(ms[s])} of a step {words}", "matched_kernels")
         for s, words in (("eager", "in eager"), ("compiled", "compiled"))
@@ -310,9 +304,7 @@ def _more_work(tables: Tables, step: float, least_share: float) -> Finding | Non
             f"{milliseconds(ms['eager'])} in eager; {why}"
         ),
         explanation=(
-            "Eager takes TransformerEncoder's fast path, which packs what src_key_padding_mask "
-            "leaves into a nested tensor and computes nothing else. While torch compiles it is not "
-            "taken: all places are computed."
+            _NOT_PACKED
             if packed
             else "The same lines multiply larger matrices in the compiled step than in eager."
         ),
@@ -321,14 +313,23 @@ def _more_work(tables: Tables, step: float, least_share: float) -> Finding | Non
         location=place,
         evidence=tuple(evidence),
         what_to_do=(
-            "Cut the padding off before the call: to the longest sequence of the batch, rounded up "
-            "to a few sizes. Or keep the encoder in eager, with torch.compiler.disable."
+            _CUT
             if packed
             else "Compare the shapes at this line in eager and compiled code: look for a branch "
             "that asks torch.compiler.is_compiling(), or work that eager skips."
         ),
         weighs=True,
     )
+
+
+def _by_line(tables: Tables) -> dict[Location, dict[str, float]]:
+    """What the kernels of each line take of a step in each stance."""
+    took: dict[Location, dict[str, float]] = {}
+    for row in first_rank(rows(tables, "matched_kernels")):
+        if row["file"] and row["line"] is not None:
+            place = Location(row["file"], row["line"])
+            took.setdefault(place, {"eager": 0.0, "compiled": 0.0})[row["stance"]] += row["ms"]
+    return took
 
 
 def _settings(cause: str, kinds: set[str]) -> tuple[str, ...]:

@@ -71,6 +71,15 @@ _FP32 = re.compile(r"sgemm|simt|f32f32_f32f32|gemm_f32f32|ffma", re.IGNORECASE)
 #: Tensor-core kernels, some of whose names match the above (s1688 is the TF32 instruction).
 _TENSOR_CORES = re.compile(r"tf32|tensorop|s1688|s16816|bf16|f16|hmma|h1688", re.IGNORECASE)
 
+_ALLOW = (
+    "Allow TF32, before the first step. It keeps 10 bits of each factor's mantissa: check that the "
+    "result is still good enough."
+)
+_SAME = (
+    "The GPU has TF32 tensor cores, and PyTorch's default does not use them for fp32. Compiling "
+    "does not change that: the same library kernels run."
+)
+
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: the script as a whole."""
@@ -98,14 +107,9 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         gain = measured[0]
         shapes = plural(gain["shapes"], "shape")
         took, less = milliseconds(gain["base_ms"]), milliseconds(gain["ms"])
-        text = (
-            f"of {milliseconds(ms)} in fp32 GEMM kernels, measured on {shapes}: {took}, TF32 {less}"
-        )
-        cost = Cost(ms * gain["share"], None, text)
-    explanation = (
-        "The GPU has TF32 tensor cores, and PyTorch's default does not use them for fp32. "
-        "Compiling does not change that: the same library kernels run."
-    )
+        text = f"of {milliseconds(ms)} in fp32 GEMM kernels, measured on {shapes}: {took}"
+        cost = Cost(ms * gain["share"], None, f"{text}, TF32 {less}")
+    explanation = _SAME
     groups = first_rank(rows(tables, "kernel_groups", stance="eager", clock="device"))
     before = sum(row["ms"] for row in groups if row["category"] == "gemm" and _is_slow(row["name"]))
     own = outcome(tables) == "hurt" and bool(groups) and 2 * before < ms
@@ -132,10 +136,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 for row in sorted(slow, key=lambda row: -row["ms"])[:3]
             ),
         ),
-        what_to_do=(
-            "Allow TF32, before the first step. It keeps 10 bits of each factor's mantissa: check "
-            "that the result is still good enough."
-        ),
+        what_to_do=_ALLOW,
         snippet=Snippet("python", 'torch.set_float32_matmul_precision("high")'),
         remedy=("float32_matmul_precision=high",),
     )
