@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceview.derive.origins.lines import op_sources
+from traceview.derive.origins.lines import moved_lines, op_sources
 from traceview.derive.origins.tree import forward_rows, with_context
 from traceview.tables import from_rows
 from traceview.torchtext import marks
@@ -106,3 +106,23 @@ def test_a_compiled_frames_first_line_is_no_line():
         for stance in ("eager", "compiled")
     }
     assert lines == {"eager": [3, 4], "compiled": [None, 4]}
+
+
+@pytest.mark.parametrize(("lines", "moved"), [((22,), "/u/net.py:22"), ((22, 23), None)])
+def test_copies_between_devices_stand_at_the_one_line_of_their_nodes(lines, moved):
+    text = "".join(
+        f"        # File: /u/net.py:{line} in forward, code: x.to(device)\n"
+        f'        put_{line}: "f32[8][1]cuda:0" = torch.ops.prims.device_put.default(a, device)\n\n'
+        for line in lines
+    )
+    of = {"compile_key": "k", "aot_id": "0_inference"}
+    graphs = from_rows(
+        "graphs",
+        [
+            {**of, "kind": "post_grad", "text": text},
+            {**of, "kind": "output_code", "graph_key": "f"},
+        ],
+    )
+    window = SimpleNamespace(own=lambda table: table)
+    found = moved_lines({"graphs": graphs}, window)
+    assert found.rows() == ([("f", moved)] if moved else [])

@@ -43,6 +43,7 @@ UNLIKE = {
     "gpu-cg_skip_cpu", "bad-ct_repeated_same_compile", "bad-rc_dim_specialized_branch",
     "bad-cap_cached_function", "bad-cap_customop_no_autograd_library",
     "bad-acc_dropped_operator",
+    "gpu-catalog_scorer",  # as truth-gpu-cudagraph_inputs: a cudagraph copies inputs
     # A cudagraph copies inputs, and two products in it are without a match.
     "gpu-cg_moved_input", "gpu-cg_moved_input_good",
 }  # fmt: skip
@@ -201,6 +202,13 @@ def test_no_generated_kernel_is_untraced(transformer):
     assert set(generated["how"]) == {"provenance"}
     assert generated["source_nodes"].list.len().min() > 0
     assert generated["line"].null_count() == 0
+
+
+def test_a_copy_to_the_device_in_a_graph_is_the_one_that_eager_makes(tables_of):
+    matched = tables_of("gpu-radar_clutter")["matched_kernels"]
+    copies = matched.filter(pl.col("name").str.contains("^Memcpy HtoD"))
+    assert copies.select("stance", "line").rows() == [("eager", 22), ("compiled", 22)]
+    assert copies["group_id"].n_unique() == 1
 
 
 def test_a_replayed_graphs_kernels_are_known_by_order_and_name(tables_of):

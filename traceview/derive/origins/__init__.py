@@ -27,7 +27,13 @@ from traceview.derive.origins.groups import (
     lost_keys,
     with_leftovers,
 )
-from traceview.derive.origins.lines import op_sources, places, region_lines, traced_lines
+from traceview.derive.origins.lines import (
+    moved_lines,
+    op_sources,
+    places,
+    region_lines,
+    traced_lines,
+)
 from traceview.derive.origins.tree import spelled
 from traceview.derive.origins.work import executions, operators
 from traceview.derive.windows import Window
@@ -38,6 +44,7 @@ from traceview.torchtext.output_code import named_operators
 __all__ = ["origin_tables"]
 
 Row = dict[str, Any]
+_MOVE = "^Memcpy (?:HtoD|DtoH)"
 _SAME = (
     *("name", "plain", "category", "cpu_op", "kind", "is_cast", "is_backward", "word", "place"),
     *(
@@ -161,6 +168,17 @@ def _rows(
     inside = with_calls(inside, ops, kernel_calls).with_columns(
         is_backward=pl.coalesce(pl.col("aot_id").str.ends_with("backward"), "is_backward"),
         lined=(pl.col("user_lines").list.len().max().over("graph_key") > 0).fill_null(False),
+    )
+    # Copies to a device and from it.
+    inside = inside.join(
+        moved_lines(tables, window), on="graph_key", how="left", maintain_order="left"
+    )
+    is_move = pl.col("moved").is_not_null() & pl.col("how").is_null()
+    is_move &= pl.col("name").str.contains(_MOVE)
+    inside = inside.with_columns(
+        how=pl.when(is_move).then(pl.lit("comment")).otherwise("how"),
+        ops=pl.when(is_move).then(pl.lit(["aten.copy_"])).otherwise("ops"),
+        user_lines=pl.when(is_move).then(pl.concat_list("moved")).otherwise("user_lines"),
     )
     compiles = window.own(compile_ids(tables)).drop("pass", "rank")
     both = pl.concat([outside, inside], how="diagonal_relaxed")

@@ -139,6 +139,28 @@ _MOST_WAYS = 8
 _Item = tuple[str, str | None]
 
 
+def moved_lines(tables: Tables, window: Window) -> pl.DataFrame:
+    """``graph_key`` and ``moved``: the user's line of all copies between devices in that graph.
+
+    Generated code copies them without a call that could name a node. None where there are several
+    lines.
+    """
+    graphs = window.own(tables["graphs"])
+    keys = graphs.filter(kind="output_code").select("compile_key", "aot_id", "graph_key")
+    texts = graphs.filter(pl.col("text").str.contains("device_put"), kind="post_grad")
+    known = texts.select("compile_key", "aot_id", "text").join(
+        keys, on=["compile_key", "aot_id"], nulls_equal=True
+    )
+    rows = [
+        (key, place)
+        for key, text in known.unique("graph_key").select("graph_key", "text").iter_rows()
+        for word, place in operator_lines(text)
+        if word == "device_put"
+    ]
+    found = pl.DataFrame(rows, {"graph_key": pl.String, "moved": pl.String}, orient="row")
+    return found.unique().unique("graph_key", keep="none").drop_nulls()
+
+
 def traced_lines(
     tables: Tables,
     window: Window,
