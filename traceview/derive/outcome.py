@@ -148,7 +148,7 @@ def replaces_module(row: Mapping[str, Any]) -> bool:
 
 
 def calls_copies(row: Mapping[str, Any]) -> bool:
-    """Whether these copies are called instead of the compiled module, or often beside it."""
+    """Whether these copies are called instead of the compiled module, or often next to it."""
     after = row["region_calls_after"]
     beside = after > 0 and row["calls"] >= max(LEAST_COPY_CALLS, LEAST_OFTEN * after)
     return beside or replaces_module(row)
