@@ -132,6 +132,7 @@ def _ended(number, given):
                 os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             kept = os.dup(2)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # it is ignored under nohup
             code = _command(**given)
         except BaseException:  # noqa: BLE001
             resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))

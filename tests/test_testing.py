@@ -1,8 +1,9 @@
 """What ``traceview.testing`` and the pytest plugin say of code under test; real compiles."""
 
+import importlib
+
 import pytest
 import torch
-import torch._dynamo
 
 from traceview.testing import (
     Compiles,
@@ -13,6 +14,13 @@ from traceview.testing import (
 
 pytestmark = pytest.mark.live
 pytest_plugins = ["pytester"]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch, tmp_path):
+    """Or torch puts one into the environment when it is imported, where the next tests find it."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    importlib.import_module("torch._inductor")
 
 
 def failure_of(limit, work):
