@@ -2,6 +2,7 @@
 
 import gzip
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from attribution import misplaced, structured_records, text_records
@@ -10,6 +11,7 @@ from recordings import packing
 
 from traceview.inputs import find
 from traceview.parse.damage import Damage
+from traceview.parse.merge import gathered
 from traceview.reading.mapping import Log, parse
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -70,10 +72,9 @@ def _recorded(run, suffix):
 def tables_of(path, data):
     """Tables of a log's bytes, found and read as a post-mortem does; {} if it is none any more."""
     path.write_bytes(data)
-    tables, damage = {}, Damage()
-    for source in find([str(path)]).sources:
-        for table, frame in parse(Log(source, "logs", damage)):
-            tables[table] = tables[table].vstack(frame) if table in tables else frame
+    damage = Damage()
+    logs = (Log(source, "logs", damage) for source in find([str(path)]).sources)
+    tables = gathered(chain.from_iterable(map(parse, logs)))
     damage.frame("logs")
     return tables
 

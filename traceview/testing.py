@@ -15,14 +15,17 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from types import TracebackType
 from typing import Any
 
 from traceview.derive import derive
 from traceview.inputs import find
 from traceview.parse.damage import Damage
+from traceview.parse.merge import gathered
 from traceview.reading.mapping import Log, parse
 from traceview.rules import Finding, catalogue, run_rules
+from traceview.rules.finding import SEVERITIES
 from traceview.tables import Tables
 from traceview.words import numbers
 
@@ -72,13 +75,11 @@ class Compiles:
 
     @cached_property
     def _tables(self) -> Tables:
-        tables, damage = Tables(), Damage()
         if self._folder is None:
             raise RuntimeError("nothing was watched: use it in a with statement")
-        for source in find([self._folder.name]).sources:
-            for name, frame in parse(Log(source, "logs", damage)):
-                tables.put(name, frame)
-        return derive(tables, {})
+        damage = Damage()
+        logs = (Log(source, "logs", damage) for source in find([self._folder.name]).sources)
+        return derive(Tables(gathered(chain.from_iterable(map(parse, logs)))), {})
 
     @property
     def compiles(self) -> int:
@@ -103,9 +104,8 @@ class Compiles:
     @cached_property
     def findings(self) -> Sequence[Finding]:
         """What the rules say of this log, most serious first."""
-        order = ("error", "warning", "info")
         found, _ = run_rules(self._tables, catalogue())
-        return sorted(found, key=lambda finding: order.index(finding.severity))
+        return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
     def reasons(self) -> str:
         """Each graph break and recompile with its place, and what the rules advise."""
