@@ -83,14 +83,8 @@ class CompileLines:
             file = getattr(module, "__file__", None)
             if not isinstance(file, str) or file in self._files or not self._frames.is_user(file):
                 continue
-            self._files[file] = []
-            try:
-                with open(file, encoding="utf-8") as opened:  # noqa: PTH123 - as co_filename is
-                    text = opened.read(MAX_BYTES)
-                if "compile" in text:
-                    self._files[file] = _scopes(ast.parse(text))
-            except (OSError, ValueError, SyntaxError, RecursionError):
-                continue  # what can't be read says nothing
+            tree = _parsed(file, "compile")
+            self._files[file] = [] if tree is None else _scopes(tree)
 
     def _scope_of(self, frame: FrameType) -> _Scope | None:
         code = frame.f_code
@@ -98,6 +92,16 @@ class CompileLines:
             same = scope.name == code.co_name
             if same and scope.first <= code.co_firstlineno <= scope.defined:
                 return scope
+        return None
+
+
+def _parsed(file: str, word: str = "") -> ast.Module | None:
+    """A file that ``word`` is in; what can't be read says nothing."""
+    try:
+        with open(file, encoding="utf-8") as opened:  # noqa: PTH123 - as co_filename is
+            text = opened.read(MAX_BYTES)
+        return ast.parse(text) if word in text else None
+    except (OSError, ValueError, SyntaxError, RecursionError):
         return None
 
 
@@ -237,11 +241,7 @@ class Loops:
 
     def _tree(self, file: str) -> ast.Module | None:
         if file not in self._trees:
-            try:
-                with open(file, encoding="utf-8") as opened:  # noqa: PTH123 - as co_filename is
-                    self._trees[file] = ast.parse(opened.read(MAX_BYTES))
-            except (OSError, ValueError, SyntaxError, RecursionError):
-                self._trees[file] = None
+            self._trees[file] = _parsed(file)
         return self._trees[file]
 
 
@@ -280,23 +280,24 @@ _OPERATIONS = {
 def _progress(loop: ast.For, frame: FrameType) -> tuple[int | None, int | None]:
     """Length of a loop, and how many times it has come round."""
     try:
-        over, counter = loop.iter, loop.target
-        start, step = 0, 1
-        while isinstance(over, ast.Call) and _named(over) in _WRAPPERS and over.args:
-            if _named(over) == "enumerate" and isinstance(counter, ast.Tuple):
-                start = _value(over.args[1], frame) if len(over.args) > 1 else 0
-                counter = counter.elts[0]
-                return _length(over.args[0], frame), _value(counter, frame) - start
-            over = over.args[0]
-        length = _length(over, frame)
-        if isinstance(over, ast.Call) and _named(over) in ("range", "trange"):
-            bounds = [_value(each, frame) for each in over.args]
-            start = bounds[0] if len(bounds) > 1 else 0
-            step = bounds[2] if len(bounds) > 2 else 1
-            return length, (_value(counter, frame) - start) // step
+        return _length(loop.iter, frame), _rounds(loop.iter, loop.target, frame)
     except (TypeError, ValueError, LookupError, AttributeError, ZeroDivisionError):
         return None, None
-    return length, None
+
+
+def _rounds(over: ast.expr, counter: ast.expr, frame: FrameType) -> int | None:
+    """By the variable that ``range`` or ``enumerate`` counts in; None where there is none."""
+    if not isinstance(over, ast.Call) or not over.args:
+        return None
+    name = _named(over)
+    if name == "enumerate" and isinstance(counter, ast.Tuple):
+        start = _whole(over.args[1], frame) if len(over.args) > 1 else 0
+        return _whole(counter.elts[0], frame) - start
+    if name in ("range", "trange"):
+        bounds = [_whole(each, frame) for each in over.args]
+        start, step = bounds[0] if len(bounds) > 1 else 0, bounds[2] if len(bounds) > 2 else 1
+        return (_whole(counter, frame) - start) // step
+    return _rounds(over.args[0], counter, frame) if name in _WRAPPERS else None
 
 
 def _named(call: ast.Call) -> str | None:
@@ -308,7 +309,7 @@ def _length(node: ast.expr, frame: FrameType) -> int:
     if isinstance(node, ast.Call):
         name = _named(node)
         if name in ("range", "trange"):
-            return len(range(*(_value(each, frame) for each in node.args)))
+            return len(range(*(_whole(each, frame) for each in node.args)))
         if name == "zip":
             return min(_length(each, frame) for each in node.args)
         if name in _WRAPPERS:
@@ -319,6 +320,14 @@ def _length(node: ast.expr, frame: FrameType) -> int:
     if isinstance(found, (list, tuple, dict, range)) or is_loader:
         return len(found)
     raise LookupError
+
+
+def _whole(node: ast.expr, frame: FrameType) -> int:
+    """A whole number; a LookupError for anything else, whose own code would have to run."""
+    found = _value(node, frame)
+    if type(found) is not int:
+        raise LookupError
+    return found
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:
@@ -334,9 +343,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
         owner = _value(node.value, frame)
         return {**vars(type(owner)), **vars(owner)}[node.attr]
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
-        left, right = _value(node.left, frame), _value(node.right, frame)
-        if type(left) is type(right) is int:
-            return _OPERATIONS[type(node.op)](left, right)
+        return _OPERATIONS[type(node.op)](_whole(node.left, frame), _whole(node.right, frame))
     if isinstance(node, ast.Call) and _named(node) == "len" and len(node.args) == 1:
         return _length(node.args[0], frame)
     raise LookupError
