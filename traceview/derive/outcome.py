@@ -24,7 +24,7 @@ HURT_BELOW = 0.97
 CUT_SHORT = frozenset({"interrupted", "timeout", "signal", "killed", "unknown"})
 #: Calls of copies that say that the script works with these.
 LEAST_COPY_CALLS = 3
-#: Calls of copies for each call of the compiled module, from which they are called beside it.
+#: Calls of copies for each call of the compiled module that say the same.
 LEAST_OFTEN = 0.5
 #: The one way of not being compiled that may cost each step: Dynamo may look again and again.
 LEFT_IN_EAGER = "Dynamo looked at the code and compiled no graph, so all of it runs in eager"
@@ -150,8 +150,8 @@ def replaces_module(row: Mapping[str, Any]) -> bool:
 def calls_copies(row: Mapping[str, Any]) -> bool:
     """Whether these copies are called instead of the compiled module, or often next to it."""
     after = row["region_calls_after"]
-    beside = after > 0 and row["calls"] >= max(LEAST_COPY_CALLS, LEAST_OFTEN * after)
-    return beside or replaces_module(row)
+    also = after > 0 and row["calls"] >= max(LEAST_COPY_CALLS, LEAST_OFTEN * after)
+    return also or replaces_module(row)
 
 
 def _elsewhere(tables: Tables, run: Row) -> bool:

@@ -22,6 +22,11 @@ from traceview.tables import grouped
 RESULT = Cost(about="results, not time")
 
 
+def compiles_of(tables: Tables, region_id: int) -> list[Row]:
+    """Rows of ``compile_regions`` that are of a region, or of one that is not known."""
+    return [row for row in rows(tables, "compile_regions") if row["region_id"] in (region_id, None)]
+
+
 class Compared(msgspec.Struct, frozen=True):
     """A compiled callable whose outputs were compared: its row of ``output_verdicts``, and others.
 

@@ -29,17 +29,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._accuracy import RESULT
+from traceview.rules._accuracy import RESULT, compiles_of
 from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
     Evidence,
     Finding,
-    Location,
     Row,
     Snippet,
     Tables,
     compile_call,
     first_rank,
+    line_of,
+    plural,
     rows,
     short,
 )
@@ -61,9 +62,9 @@ def check(tables: Tables) -> Iterator[Finding]:
         row = max(found, key=lambda each: each["changed"])
         region = regions.get(region_id)
         made, name = compile_call(region), region["name"] if region else "a compiled callable"
-        known = row["file"] and row["line"] is not None
-        changes = Location(row["file"], row["line"], row["function"]) if known else None
+        changes = line_of(row)
         places = [place for place in (changes, setting, made) if place]
+        calls = plural(row["stale_calls"], "compiled call")
         weights = f"{row['changed']} of {row['weights']} frozen weights"
         named = f": {', '.join(row['names'])}" if row["names"] else ""
         more = ", …" if row["names"] and row["changed"] > len(row["names"]) else ""
@@ -84,7 +85,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             also_at=tuple(places[1:]),
             evidence=(
                 Evidence(f"other values by step {row['step']}: {weights}{named}{more}", TABLE),
-                Evidence(f"{_calls(row)} after that, with gradients off", TABLE),
+                Evidence(f"at least {calls} after that, with gradients off", TABLE),
                 Evidence(f"{name} was not compiled after the last change", "compile_regions"),
             ),
             what_to_do=(
@@ -101,12 +102,5 @@ def _is_stale(tables: Tables, row: Row) -> bool:
     changed_us = row["last_changed_us"]
     if not row["stale_calls"] or changed_us is None:
         return False
-    compiled = rows(tables, "compile_regions")
-    newer = (each for each in compiled if each["region_id"] in (row["region_id"], None))
-    later = [*newer, *rows(tables, "resets")]
+    later = [*compiles_of(tables, row["region_id"]), *rows(tables, "resets")]
     return not any((each["started_us"] or 0.0) > changed_us for each in later)
-
-
-def _calls(row: Row) -> str:
-    calls = row["stale_calls"]
-    return f"at least {calls:,} compiled call{'s' if calls > 1 else ''}"

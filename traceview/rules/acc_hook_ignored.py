@@ -33,16 +33,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._accuracy import RESULT
+from traceview.rules._accuracy import RESULT, compiles_of
 from traceview.rules.kit import (
     Evidence,
     Finding,
-    Location,
     Row,
     Snippet,
     Tables,
     compile_call,
     first_rank,
+    line_of,
     rows,
     short,
 )
@@ -60,9 +60,9 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each line that registers hooks."""
     ignored = [row for row in first_rank(rows(tables, "late_hooks")) if _is_ignored(tables, row)]
     regions = {row["region_id"]: row for row in first_rank(rows(tables, "regions"))}
-    for (file, line), found in grouped(ignored, "file", "line").items():
+    for found in grouped(ignored, "file", "line").values():
         row, region = found[0], regions.get(found[0]["region_id"])
-        place = Location(file, line, row["function"]) if file and line is not None else None
+        place = line_of(row)
         kind = row["method"].removeprefix("register_").removesuffix("_hook").replace("_", "-")
         modules = list(dict.fromkeys(each["path"] or each["module"] for each in found))
         on = modules[0] if len(modules) == 1 else f"{len(modules)} modules"
@@ -101,8 +101,7 @@ def _is_ignored(tables: Tables, row: Row) -> bool:
     """Whether the module is called in eager only, and compiled code is older than its hook."""
     if row["recompiled"] or row["compiled_runs"] or not row["compiled_calls"]:
         return False
-    compiled = rows(tables, "compile_regions")
-    mine = [each for each in compiled if each["region_id"] in (row["region_id"], None)]
+    mine = compiles_of(tables, row["region_id"])
     if any((each["started_us"] or 0.0) > row["registered_us"] for each in mine):
         return False
     if row["eager_calls"]:

@@ -40,9 +40,9 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Location,
     Tables,
     first_rank,
+    line_of,
     milliseconds,
     plural,
     rows,
@@ -101,8 +101,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each switch that is on."""
     for switch in first_rank(rows(tables, "slow_switches")):
         what, why, what_to_do = _SWITCHES[switch["name"]]
-        known = switch["file"] is not None and switch["line"] is not None
-        place = Location(switch["file"], switch["line"]) if known else None
+        place = line_of(switch)
         evidence = [Evidence(f"{switch['name']}: {switch['value']}", "environment")]
         if switch["checks"]:
             checks = f"{plural(round(switch['checks']), 'check')} of gradients per step"

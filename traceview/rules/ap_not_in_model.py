@@ -52,7 +52,7 @@ import msgspec
 from traceview.derive.facts import eager_code
 from traceview.derive.outcome import calls_copies
 from traceview.rules import _recompiles
-from traceview.rules._gain import inputs_named
+from traceview.rules._gain import inputs_named, location
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -63,6 +63,7 @@ from traceview.rules.kit import (
     first,
     first_rank,
     is_timed,
+    line_of,
     milliseconds,
     percent,
     ratio,
@@ -135,11 +136,11 @@ def check(
         parts.setdefault(key, []).append(row)
     found = []
     for (kind, _), mine in parts.items():
-        lines = dict.fromkeys([*_calling(mine), *((row["file"], row["line"]) for row in mine)])
+        lines = dict.fromkeys([*_calling(mine), *map(line_of, mine)])
         of_ms = sum(row["ms"] or 0.0 for row in mine)
         ms = step * sum(row["share"] or 0.0 for row in mine)
         waits = sum(row["waits_ms"] or 0.0 for row in mine)
-        places = tuple(Location(file, line) for file, line in lines if file and line is not None)
+        places = tuple(filter(None, lines))
         found.append(Part(kind, ms, places, mine[0]["what"], ms * waits / of_ms if of_ms else 0.0))
     found.sort(key=lambda part: -part.ms)
     eager = [part for part in found if part.kind == _OPERATORS]
@@ -157,20 +158,24 @@ def check(
             yield from _eager(tables, eager, step, inside, warn_share)
 
 
-def _calling(found: list[Row]) -> Iterator[tuple[str, int]]:
+def _lines(row: Row) -> list[str]:
+    """The line of a row of ``outside_work``, and those that call it."""
+    return [f"{row['file']}:{row['line']}", *(row["callers"] or ())]
+
+
+def _calling(found: list[Row]) -> Iterator[Location | None]:
     """The narrowest line with half of these, if it is one that calls others of them."""
     ms: dict[str, float] = defaultdict(float)
     depth: dict[str, int] = {}
     for row in found:
         callers = row["callers"] or []
-        for above, place in enumerate([f"{row['file']}:{row['line']}", *callers]):
+        for above, place in enumerate(_lines(row)):
             ms[place] += row["ms"] or 0.0
             depth[place] = max(depth.get(place, 0), len(callers) - above)
     half = [place for place in ms if ms[place] >= sum(row["ms"] or 0.0 for row in found) / 2]
     narrowest = min(half, key=lambda place: (ms[place], -depth[place]), default=None)
     if narrowest is not None and any(narrowest in (row["callers"] or []) for row in found):
-        file, _, line = narrowest.rpartition(":")
-        yield file, int(line)
+        yield location(narrowest)
 
 
 def _eager(
@@ -242,21 +247,15 @@ def _share_of_copies(tables: Tables) -> float:
     code = [row for row in regions if row["region_id"] in copied and row["target_last_line"]]
     operators = first_rank(rows(tables, "outside_work", kind=_OPERATORS))
 
-    def within(place: str) -> bool:
-        file, _, line = place.rpartition(":")
-        return any(
-            file == row["target_file"]
-            and line.isdigit()
-            and row["target_line"] <= int(line) <= row["target_last_line"]
+    def within(line: str) -> bool:
+        return (place := location(line)) is not None and any(
+            place.file == row["target_file"]
+            and row["target_line"] <= (place.line or 0) <= row["target_last_line"]
             for row in code
         )
 
-    shares = [
-        (row["share"] or 0.0, [f"{row['file']}:{row['line']}", *(row["callers"] or ())])
-        for row in operators
-    ]
-    whole = sum(share for share, _ in shares)
-    mine = sum(share for share, places in shares if any(map(within, places)))
+    whole = sum(row["share"] or 0.0 for row in operators)
+    mine = sum(row["share"] or 0.0 for row in operators if any(map(within, _lines(row))))
     return mine / whole if whole else 0.0
 
 

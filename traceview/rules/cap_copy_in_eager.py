@@ -31,12 +31,12 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Location,
     Row,
     Snippet,
     Tables,
     compile_call,
     first_rank,
+    line_of,
     milliseconds,
     rows,
     severity,
@@ -65,8 +65,7 @@ def _finding(tables: Tables, found: list[Row], region: Row | None) -> Finding:
     spent = [row["calls"] * row["call_ms"] for row in found if row["call_ms"] is not None]
     ms = sum(spent) / after if after and spent else None
     row, made = found[0], compile_call(region)
-    known = row["file"] and row["line"] is not None
-    place = Location(row["file"], row["line"], row["function"]) if known else None
+    place = line_of(row)
     module, many = row["module"], copies > 1
     which = f"{copies} copies of {module}" if many else f"A copy of {module}"
     at = f" ({short(place)})" if place else ""

@@ -160,10 +160,9 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
     ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("name").is_in([*_BATCHED]))
     for name, text in ops.select("name", "input_dims").unique().sort("input_dims").iter_rows():
         try:
-            batch, lines, inner = json.loads(text or "")[_BATCHED[name]]
-            columns = json.loads(text)[_BATCHED[name] + 1][2]
+            (batch, lines, inner), (_, _, columns) = json.loads(text or "")[_BATCHED[name] :][:2]
             largest, flops = max(lines, inner, columns), int(2 * batch * lines * inner * columns)
-        except (*NOT_JSON, TypeError, IndexError):
+        except (*NOT_JSON, TypeError, LookupError):
             continue
         if largest <= MOST_SIZE:
             sizes[flops] = (batch, lines, inner, columns)

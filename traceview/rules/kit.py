@@ -1,7 +1,8 @@
 """What rules build on: the front door of ``traceview.rules`` (docs/adding-a-rule.md).
 
     rows, first, first_rank, frame  a table of the measured pass: as dicts, or as polars has it
-    user, compile_call, code_object a row's line of the user's own source; ``short`` names it
+    user, line_of, compile_call, code_object    a row's line of the user's own source; ``short``
+                                    names it
     Owners                          the same for events that happen inside a library
     about, about_region, about_calls    the functions that rows are about
     speedup, outcome, is_timed, slowdown    what was measured of eager and compiled steps
@@ -31,6 +32,7 @@ from traceview.derive.facts.places import (
     compile_call,
     first_call,
     if_users,
+    line_of,
     region_of,
     short,
     user,
@@ -80,6 +82,7 @@ __all__ = [
     "from_row",
     "if_users",
     "is_timed",
+    "line_of",
     "milliseconds",
     "outcome",
     "percent",

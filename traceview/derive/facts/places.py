@@ -162,6 +162,11 @@ def user(row: Row) -> Location | None:
     return _location(row["user_file"], row["user_line"], row.get("user_function"))
 
 
+def line_of(row: Row) -> Location | None:
+    """``file``, ``line`` and, where there is one, ``function``."""
+    return _location(row["file"], row["line"], row.get("function"))
+
+
 def code_object(row: Row) -> Location | None:
     """First line of the compiled code object."""
     return _location(row["co_filename"], row["co_firstlineno"], row.get("co_name"))
