@@ -252,9 +252,10 @@ def test_profile_files_and_sources_are_named_from_the_run_folder(tmp_path):
         "event": "setting", "t": 1, "section": "inductor_config", "name": "max_autotune",
         "value": True,        "default": False, "set_by": "user",
     }  # fmt: skip
+    other = {**profile, "stance": "eagep"}
     note = {"event": "note", "t": 2, "what": "profiler window", "why": "no CUPTI"}
     lines = {**profile, "t": 2, "purpose": "lines", "steps": 1, "line_files": ["/w/t.py"]}
-    rows = [BEGIN, profile, lines, failed, source, source, setting, note]
+    rows = [BEGIN, profile, lines, other, failed, source, source, setting, note]
     tables, _ = read(tmp_path, (7, rows))
 
     windows = tables["profile_windows"].select("stance", "purpose", "file", "error").rows()

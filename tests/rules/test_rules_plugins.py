@@ -4,9 +4,11 @@ import sys
 from importlib.metadata import EntryPoint
 
 import pytest
+from msgspec.structs import replace
 
 from traceview.rules import Finding, catalogue, run_rules
 from traceview.rules.kit import Cost, Evidence
+from traceview.rules.needs import unmet
 from traceview.rules.plugins import GROUP, with_entry_points
 
 DOC = '''"""
@@ -130,6 +132,24 @@ def test_what_it_prints_is_no_part_of_our_stdout(load, make, capsys):
     assert run_rules(make(regions=[]), found.rules[-1:]) == ((), ())
     out, err = capsys.readouterr()
     assert (out, err) == ("", "loaded\nchecked\n")
+
+
+def test_one_of_ours_that_fails_costs_its_own_findings_only(make, capsys):
+    ours, tables = catalogue(), make(graph_breaks=[], regions=[])
+    at = next(n for n, rule in enumerate(ours) if unmet(tables, rule.needs, gpu_only=False) is None)
+
+    def check(tables):
+        yield from ()
+        raise KeyError("x")
+
+    broken = [*ours[:at], replace(ours[at], check=check, settings={}), *ours[at + 1 :]]
+    findings, unchecked = run_rules(tables, broken)
+    others = run_rules(tables, [*ours[:at], *ours[at + 1 :]])
+    assert findings == others[0]
+    (failed,) = set(unchecked) - set(others[1])
+    assert failed.rule == ours[at].name
+    assert failed.needs.startswith("a repair in traceview: KeyError: 'x'")
+    assert f"rule {ours[at].code} has a defect: KeyError: 'x'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

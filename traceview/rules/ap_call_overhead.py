@@ -242,7 +242,8 @@ def _entered(tables: Tables) -> tuple[list[Row], str]:
     """
     regions = sorted(first_rank(rows(tables, "regions")), key=lambda row: -(row["calls"] or 0))
     entered = [row for row in regions if 2 * (row["calls"] or 0) >= (regions[0]["calls"] or 0)]
-    names = list(dict.fromkeys(row["name"].rpartition("<locals>.")[2] for row in entered))
+    known = (row["name"] for row in entered if row["name"])
+    names = list(dict.fromkeys(name.rpartition("<locals>.")[2] for name in known))
     if len(names) > MOST_NAMES:
         names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} other callables"]
     return entered, " and ".join(names) or "the compiled callable"

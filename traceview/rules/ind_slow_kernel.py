@@ -126,9 +126,9 @@ def check(
     rates = [
         found["value"]
         for found in first_rank(rows(tables, "ceilings", kind="matmul", dtype="float32"))
-        if found["unit"] == "TFLOP/s" and not in_tf32(found)
+        if found["unit"] == "TFLOP/s" and found["value"] and not in_tf32(found)
     ]
-    copies = first_rank(rows(tables, "ceilings", kind="copy"))
+    copies = [row for row in first_rank(rows(tables, "ceilings", kind="copy")) if row["value"]]
     yield from _tiny_products(tables, step or 0.0, least_share)
     for row in first_rank(rows(tables, "kernel_limits", stance="compiled")):
         # Far from the bandwidth of memory, with bytes that are known and no matter of a launch.

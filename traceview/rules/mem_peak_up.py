@@ -63,7 +63,7 @@ def check(
     """At most one finding: the device on which the difference is largest."""
     peaks: dict[str, dict[str, int]] = {}
     for row in first_rank(rows(tables, "memory", source="allocator")):
-        if row["block_index"] is not None and row["peak_bytes"] is not None:
+        if None not in (row["block_index"], row["device"], row["stance"], row["peak_bytes"]):
             mine = peaks.setdefault(row["device"], {})
             mine[row["stance"]] = max(mine.get(row["stance"], 0), row["peak_bytes"])
     more = [

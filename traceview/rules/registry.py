@@ -16,6 +16,7 @@ from types import ModuleType
 import msgspec
 from msgspec.structs import replace
 
+from traceview.errors import spared
 from traceview.rules.finding import SEVERITIES, Finding, Severity
 from traceview.rules.needs import unmet
 from traceview.tables import Tables
@@ -160,15 +161,20 @@ def run_rules(
 ) -> tuple[tuple[Finding, ...], tuple[Unchecked, ...]]:
     """(findings, rules that could not be checked); both in the order of ``rules``.
 
-    Without ``rules``, traceview's own are run. A rule of another package that fails is one that
-    could not be checked; a failure of our own is a bug and is raised.
+    Without ``rules``, traceview's own are run. A rule that fails is one that could not be checked,
+    and costs no other its findings; a failure of our own is a defect, which standard error says.
     """
     findings: list[Finding] = []
     unchecked: list[Unchecked] = []
     for rule in catalogue() if rules is None else rules:
         lacking = unmet(tables, rule.needs, gpu_only=rule.gpu_only)
         if lacking is None and rule.origin == OWN:
-            findings.extend(map(as_scored, rule.check(tables, **rule.settings)))
+            failed: list[str] = []
+            with spared(failed.append):
+                findings.extend(map(as_scored, tuple(rule.check(tables, **rule.settings))))
+            if failed:
+                lacking = (f"a repair in {OWN}: {failed[0]}", None)
+                sys.stderr.write(f"traceview: rule {rule.code} has a defect: {failed[0]}\n")
         elif lacking is None:
             try:
                 with redirect_stdout(sys.stderr):  # ours may be a JSON document

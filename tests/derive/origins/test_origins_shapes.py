@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.derive.origins.work import library_shape
+from traceview.derive.origins.work import library_layout, library_shape
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,12 @@ from traceview.derive.origins.work import library_shape
 )  # fmt: skip
 def test_shapes(kind, operator, dims, shape):
     assert library_shape(kind, operator, dims) == shape
+
+
+def test_a_list_of_tensors_has_no_layout():
+    """Operands that are lists, as ``torch.cat`` and the foreach operators have them."""
+    lists = "[[[8, 4], [8, 4]], [[4, 1], [4, 1]]]"
+    assert library_layout("gemm", "aten::_grouped_mm", lists, lists) is None
+    mixed = "[[8, 4], [[4, 1], [4, 1]]]"
+    strides = "[[4, 1], [[4, 1], [4, 1]]]"
+    assert library_layout("gemm", "aten::_grouped_mm", mixed, strides) == "contiguous"

@@ -6,6 +6,7 @@ A library's work has a shape, so that calls of one line that do different work a
 from __future__ import annotations
 
 from math import prod
+from typing import TypeGuard
 
 import msgspec
 import polars as pl
@@ -146,7 +147,7 @@ def library_layout(kind: str, operator: str, dims: str | None, strides: str | No
     words = [
         _lies(size, stride)
         for size, stride in both
-        if isinstance(size, list) and isinstance(stride, list) and 1 < len(size) == len(stride)
+        if _is_tensor(size) and _is_tensor(stride) and len(size) == len(stride)
     ]
     return ", ".join(words[: 3 if kind == "attention" else 2]) or None
 
@@ -178,6 +179,13 @@ def _listed(text: str | None) -> list[object]:
         return []
 
 
+def _is_tensor(value: object) -> TypeGuard[list[int]]:
+    """Whether these are the sizes, or strides, of one tensor; a list of tensors has lists."""
+    return (
+        isinstance(value, list) and len(value) > 1 and all(isinstance(each, int) for each in value)
+    )
+
+
 _DIMS = msgspec.json.Decoder(list[object])
 #: The first operand of these is what is added to the product.
 _ADDED = ("add", "badd")
@@ -192,11 +200,7 @@ def library_shape(kind: str, operator: str, dims: str | None) -> str | None:
     listed = _listed(dims)
     if operator.rpartition("::")[2].startswith(_ADDED):
         listed = listed[1:]
-    sizes = [
-        each
-        for each in listed
-        if isinstance(each, list) and len(each) > 1 and all(isinstance(n, int) for n in each)
-    ]
+    sizes = [each for each in listed if _is_tensor(each)]
     if kind != "gemm":
         return ", ".join("x".join(map(str, size)) for size in sizes[:3]) or None
     if "linear" in operator:  # rows of the weight are columns of the result

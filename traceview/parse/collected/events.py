@@ -49,7 +49,7 @@ _NEEDED: dict[str, _Needs] = {
         "first_step": is_count,
         "steps": lambda value: is_count(value) and value != 0,
     },
-    "profile": {"stance": _is_text},
+    "profile": {"stance": ("eager", "compiled").__contains__},
     "setting": {"section": _is_text, "name": _is_text},
     "source": {"file": _is_text},
     "note": {"what": _is_text},
