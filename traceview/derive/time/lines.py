@@ -45,7 +45,10 @@ def python_lines(line: pl.DataFrame, sources: pl.DataFrame, line_ops: pl.DataFra
     then = rows.select(pl.col("op_id").alias("after"), "tid", until="start")
     pairs = between.select("before", "after").unique()
     spots = pairs.join(first, on="before").join(then, on=["after", "tid"])
-    around = spots.filter(pl.col("begin") >= pl.col("until"))
+    # The one around the step's ends leaves out most; another pair is in another order elsewhere.
+    wrong_way = spots.filter(pl.col("begin") >= pl.col("until"))
+    most = (pl.col("begin") - pl.col("until")).max().over("tid")
+    around = wrong_way.filter(pl.col("begin") - pl.col("until") == most)
     to_end = around.with_columns(until=pl.lit(rows["end"].max(), pl.Int64))
     from_start = around.with_columns(begin=pl.lit(rows["start"].min(), pl.Int64))
     spots = pl.concat([spots.filter(pl.col("begin") < pl.col("until")), to_end, from_start])
