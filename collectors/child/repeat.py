@@ -8,6 +8,7 @@ would have to be compiled again is not the script's any more, and is not replaye
 
 from __future__ import annotations
 
+import itertools
 import signal
 import threading
 import time
@@ -25,7 +26,7 @@ from .logs import nothing_shown
 from .recorder import Recorder
 from .replay import Seeds
 from .state import Control, Gate, Region
-from .taken import MOST_BYTES, Taken, Taker, cloned
+from .taken import MOST_BYTES, Arguments, Taken, Taker, cloned
 
 WHAT = "replaying calls after the script's end"
 BUDGET_S = 5.0  # of the callable whose calls are the steps
@@ -110,8 +111,12 @@ class _Replayed:
             stack.enter_context(_counting_on(parts, gate))
             stack.callback(self._driver.restart)
             stack.enter_context(taken.mode.entered(torch))
-            args, kwargs = cloned((taken.args, taken.kwargs), torch)
-            state = _State(torch, _written_to(parts, gate, (args, kwargs)))
+            given: Any = cloned((taken.args, taken.kwargs), torch)
+            turns: Iterator[Arguments] = itertools.repeat(given)
+            if taken.others:
+                given = taken.others.copies()
+                turns = taken.others.turns(given)
+            state = _State(torch, _written_to(parts, gate, given))
             stack.callback(state.restore)
             call: Any = counting(gate, control, Calls(parts, self._driver))
             if any(enabled for enabled, _ in taken.mode.autocast.values()):
@@ -125,6 +130,7 @@ class _Replayed:
                     break
                 if not (timer.is_open or parts.window.open):
                     state.restore()
+                args, kwargs = next(turns)
                 result = call(*args, **kwargs)
             del result
             timer.settle(wait=True)

@@ -76,7 +76,8 @@ class Session:
         self._taker = None
         whole = config.compare_outputs or config.mode == "trials"
         if whole or (config.mode == "paired" and config.nproc == 1):
-            self._taker = Taker(torch, frames, sparing=not whole)
+            trials_run = config.mode == "trials"
+            self._taker = Taker(torch, frames, sparing=not whole, others=trials_run)
         self._calls = Calls(self._parts, self._driver, self._taker)
         self._serving = None
         if config.serve_calls:

@@ -1,12 +1,14 @@
-"""One call of every compiled callable, kept with copies of its inputs to be run again later."""
+"""Calls of every compiled callable, kept with copies of their inputs to be run again later."""
 
 from __future__ import annotations
 
 import inspect
+import itertools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from .copies import Originals
@@ -21,7 +23,10 @@ MOST_OF_FREE = 0.05
 #: Where calls are kept only in case that the script ends early: bytes of all copies, and of what a
 #: callable computes with. A larger one is not kept alive.
 MOST_BYTES = 256 << 20
+#: Calls of one callable that are kept, each with other sizes or values.
+MOST_OTHERS = 8
 
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -76,7 +81,10 @@ class Mode:
 
 @dataclass(frozen=True)
 class Taken:
-    """A call as it was about to be made. ``gate`` gives its gate, None where that is gone."""
+    """A call as it was about to be made. ``gate`` gives its gate, None where that is gone.
+
+    ``others``: further calls, where such are kept.
+    """
 
     region_id: int
     gate: Callable[[], Gate | None]
@@ -85,6 +93,7 @@ class Taken:
     mode: Mode
     training: tuple[bool, ...]
     cold: bool
+    others: Others | None = None
 
     @property
     def call(self) -> Any:
@@ -102,14 +111,16 @@ class Taken:
 class Taker:
     """Keeps one call of a callable: a steady one, or the first where none came.
 
-    ``sparing``: little memory is taken, and no large callable is kept alive.
+    ``sparing``: little memory is taken, and no large callable is kept alive. ``others``: calls with
+    other sizes or values are kept, too.
     """
 
-    def __init__(self, torch: Any, frames: Frames, *, sparing: bool) -> None:
+    def __init__(self, torch: Any, frames: Frames, *, sparing: bool, others: bool = False) -> None:
         self._torch = torch
         self._frames = frames
         self._bytes: dict[int, int] = {}
         self.sparing = sparing
+        self._others = others
         self.taken: dict[int, Taken] = {}
         self.left_out: dict[int, str] = {}
 
@@ -117,6 +128,9 @@ class Taker:
         """A watched call is about to be made."""
         key = gate.region.region_id
         known = self.taken.get(key)
+        if known and known.others:
+            with suppress(Exception):  # as below
+                known.others.look(args, kwargs)
         if key in self.left_out or (known and (phase == "cold" or not known.cold)):
             return
         if known is None and len(self.taken) >= MOST_CALLABLES:
@@ -161,8 +175,90 @@ class Taker:
         module = getattr(call, "__self__", call)
         modules = module.modules() if isinstance(module, self._torch.nn.Module) else ()
         training = tuple(each.training for each in modules)
-        self.taken[key] = Taken(key, held, args, kwargs, mode, training, cold)
+        former = self.taken.get(key)
+        more = former.others if former else None
+        if more is None and self._others:
+            more = Others(self._torch, args, kwargs)
+        self.taken[key] = Taken(key, held, args, kwargs, mode, training, cold, more)
         self._bytes[key] = size
+
+
+class Others:
+    """Calls of one callable whose tensors differ in size, or whose numbers or strings in value.
+
+    A trial compiles for the calls that it is given: a count that is another in each call of the
+    script must be so in a replay, too, or its value is compiled into the code.
+    """
+
+    def __init__(self, torch: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._torch = torch
+        self._leaves, self._tree = _flat(args, kwargs)
+        self._first = self._latest = self._sizes(self._leaves)
+        self._calls: dict[Any, list[Any]] = {self._first: self._leaves}
+        self._cycles = False
+
+    def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A call is about to be made: its arguments are kept if none like them are."""
+        leaves, tree = _flat(args, kwargs)
+        if tree != self._tree:
+            return
+        sizes = self._sizes(leaves)
+        if sizes in self._calls:
+            self._cycles |= sizes != self._latest
+        elif len(self._calls) < MOST_OTHERS and self._has_room(leaves, sizes):
+            same = [size == first for size, first in zip(sizes, self._first, strict=True)]
+            new = [leaf for leaf, is_old in zip(leaves, same, strict=True) if not is_old]
+            more = iter(cloned(new, self._torch))
+            both = zip(self._leaves, same, strict=True)
+            self._calls[sizes] = [leaf if is_old else next(more) for leaf, is_old in both]
+        self._latest = sizes
+
+    def copies(self) -> list[list[Any]]:
+        """The calls' arguments, flat, with every tensor cloned."""
+        made: list[list[Any]] = cloned(list(self._calls.values()), self._torch)
+        return made
+
+    def turns(self, calls: Sequence[Sequence[Any]]) -> Iterator[Arguments]:
+        """Arguments of one call after another, again and again; what counts goes on counting."""
+        from torch.utils._pytree import tree_unflatten
+
+        counts = {} if self._cycles else dict(_counts(calls))
+        for turn in itertools.count():
+            leaves = list(calls[turn % len(calls)])
+            for at, (last, step) in counts.items():
+                leaves[at] = last + step * (turn + 1)
+            yield tree_unflatten(leaves, self._tree)
+
+    def _sizes(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """What of each argument may be another in the next call."""
+        return tuple(
+            (tuple(leaf.shape), leaf.dtype)
+            if isinstance(leaf, self._torch.Tensor)
+            else (type(leaf), leaf if isinstance(leaf, (bool, int, float, str)) else None)
+            for leaf in leaves
+        )
+
+    def _has_room(self, leaves: Sequence[Any], sizes: Sequence[Any]) -> bool:
+        both = zip(leaves, sizes, self._first, strict=True)
+        more = [leaf for leaf, size, first in both if size != first]
+        tensors = [leaf for leaf in more if isinstance(leaf, self._torch.Tensor)]
+        free = free_bytes(self._torch, tensors)
+        return MOST_OTHERS * _bytes(tensors) < min(MOST_BYTES, MOST_OF_FREE * free)
+
+
+def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
+    from torch.utils._pytree import tree_flatten
+
+    leaves, tree = tree_flatten((args, kwargs))
+    return leaves, tree
+
+
+def _counts(calls: Sequence[Sequence[Any]]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """(which argument, (its last value, the step)) of whole numbers that count."""
+    for at, values in enumerate(zip(*calls, strict=True)):
+        steps = {b - a for a, b in pairwise(values)} if {*map(type, values)} == {int} else set()
+        if len(values) > 2 and len(steps) == 1 and 0 not in steps:
+            yield at, (values[-1], steps.pop())
 
 
 def _bytes(tensors: Iterable[Any]) -> int:
