@@ -52,6 +52,10 @@ _OUTERMOST = (
     "Compile the outermost function, the one that calls torch.func.grad, vmap or the like, instead "
     "of the one that they call."
 )
+_PLAIN = (
+    "Use the original Python module, without torch.jit.script, trace or freeze: its state_dict() "
+    "has the same names."
+)
 _BOTH = "Compute both sides and choose with torch.where, where the line only chooses a value."
 _MOVE = (
     "Move this line out of the loop or block: decide before it, after it, or in the caller. If "
@@ -77,10 +81,10 @@ def check(tables: Tables) -> Iterator[Finding]:
         reasons = (row["fail_reason"] for row in frames if said.startswith(_SKIPS))
         why = next(filter(None, reasons), said).partition("\n")[0]
         if site.place is None or any(row["names_line"] for row in site.rows):
-            headline = f"a graph break at {short(site.place)} cannot resume"
+            headline = f"a graph break at {short(site.place)} cannot resume ({shorten(why, 60)})"
             cause = (
-                f"The break ({shorten(why)}) is inside a loop, try or with block. Dynamo cannot "
-                f"resume there, so it"
+                f"Dynamo cannot resume after this break ({shorten(why)}), as in a loop, try or "
+                "with block, so it"
             )
         else:
             headline = f"Dynamo gives it up ({shorten(why, 80)})"
@@ -88,7 +92,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         remedy = _breaks.DRAW if site.draws else _MOVE
         if any("data_dependent" in row["kinds"] for row in site.rows):
             remedy = f"{_BOTH} {_MOVE}"
-        remedy = _OUTERMOST if "functorch" in why else remedy
+        remedy = _OUTERMOST if "functorch" in why else _PLAIN if "torch.jit" in why else remedy
         what_to_do, _ = _breaks.at_call(site, remedy, None)
 
         # The eager code between what still compiles, if profiled; else the failed compile.
