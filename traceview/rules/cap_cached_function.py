@@ -63,11 +63,14 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 
 def _finding(tables: Tables, row: Row, place: Location) -> Finding:
-    ran = first_rank(rows(tables, "matched_kernels", stance="eager"))
-    lines = (Location(kernel["file"], kernel["line"]) for kernel in ran if kernel["line"])
+    matched = first_rank(rows(tables, "matched_kernels"))
+    mine = [each for each in matched if _within(row, _place(each))]
     kernels = []
-    if not any(_within(row, line) for line in lines):  # eager steps ran no operator of it
+    if all(each["stance"] == "compiled" for each in mine):  # eager steps ran no operator of it
         kernels = [
+            each for each in mine if each["ms"] and not each["category"].startswith("generated")
+        ]
+        kernels += [
             kernel
             for kernel in first_rank(rows(tables, "kernel_groups", stance="compiled"))
             if kernel["ms"] and any(_within(row, location(at)) for at in kernel["user_lines"] or ())
@@ -92,7 +95,7 @@ def _finding(tables: Tables, row: Row, place: Location) -> Finding:
             "Dynamo traces the body of a function with functools.lru_cache. Compiled code computes "
             "it each time, where eager takes the result of an earlier call."
         ),
-        cost=Cost(ms, None, "generated kernels with its lines, at most") if ms else Cost(),
+        cost=Cost(ms, None, "kernels with its lines, at most") if ms else Cost(),
         confidence="derived",
         location=place,
         about=about(*compiles),
@@ -101,7 +104,7 @@ def _finding(tables: Tables, row: Row, place: Location) -> Finding:
             *(
                 Evidence(
                     f"{kernel['name']}: {milliseconds(kernel['ms'])} of a step, with lines of it",
-                    "kernel_groups",
+                    "kernel_groups" if "user_lines" in kernel else "matched_kernels",
                 )
                 for kernel in kernels[:1]
             ),
@@ -116,6 +119,10 @@ def _finding(tables: Tables, row: Row, place: Location) -> Finding:
             "y = compiled(x, known)",
         ),
     )
+
+
+def _place(kernel: Row) -> Location | None:
+    return Location(kernel["file"], kernel["line"]) if kernel["line"] else None
 
 
 def _within(row: Row, place: Location | None) -> bool:
