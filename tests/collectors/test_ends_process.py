@@ -309,3 +309,35 @@ def test_when_we_are_killed_the_script_ends_and_the_folder_still_tells_what_ran(
     run = Run.open(tmp_path / "out")
     assert run.manifest.passes[0].ending.kind == "unknown"
     assert run.manifest.passes[0].command[0] == python
+
+
+LAUNCHING = """
+import os, sys
+from pathlib import Path
+from traceview.collectors.launch import Launch, Patience, launch
+variables = {**os.environ, "TORCH_TRACE": sys.argv[1]}
+plan = Launch([sys.executable, "-c", sys.argv[2]], variables, Path(), patience=Patience(1, 1, 1))
+launch(plan, None)
+"""
+SLEEPING = """
+import os, signal, time
+from pathlib import Path
+{}
+Path("pid").write_text(str(os.getpid()))
+Path("ready").touch()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["signal.signal(signal.SIGTERM, signal.SIG_IGN)", "if os.fork(): time.sleep(60)"],
+    ids=["it takes SIGTERM for a sign to save its work", "a worker"],
+)
+def test_when_we_are_killed_nothing_of_the_script_stays(tmp_path, way):
+    words = [sys.executable, "-c", LAUNCHING, tmp_path / "structured", SLEEPING.format(way)]
+    process = subprocess.Popen(words, cwd=tmp_path)
+    wait_for(tmp_path / "ready")
+    process.kill()
+    process.wait(timeout=30)
+    assert gone(int((tmp_path / "pid").read_text()))
