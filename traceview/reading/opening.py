@@ -56,22 +56,23 @@ def open_tables(run: Run) -> Tables:
         remedy = "Run `traceview postmortem` again with the same logs and --resume."
         raise NothingToAnalyse(fact, remedy, slug="unfinished") from error
     chosen = _ranks(inputs)
-    traces = _read(run.folder, "traces")
+    read = partial(_read, run.folder)
+    traces = read("traces", _scan(run.folder, "traces"))
     aside = parts_aside(traces, inputs)
     result = Tables({"inputs": inputs})
-    result.put_later("unreadable", partial(_read, run.folder, "unreadable"))
+    result.put_later("unreadable", partial(read, "unreadable", _scan(run.folder, "unreadable")))
     slowest: list[str] | None = None
     for name in all_tables():  # compiles come before what is read of the slowest
         if name in recorded:
             ranks = chosen if name in _OF_CHOSEN else None
-            rows = (run.folder, name, ranks, aside)
+            scan = partial(_scan, run.folder, name, ranks, aside)
             if name == "graphs" and slowest is not None:
                 with _intact(run.folder, name):
-                    slowest, graphs = _within_budget(partial(_scan, *rows), slowest)
+                    slowest, graphs = _within_budget(scan, slowest)
                 result.put(name, graphs)
                 continue
             compiles = slowest if name in _OF_SLOWEST else None
-            result.put_later(name, partial(_read, *rows, compiles))
+            result.put_later(name, partial(read, name, scan(compiles)))
         if name == "compiles":
             spent = (
                 result["compiles"]
@@ -126,7 +127,7 @@ def of_chosen(tables: Tables) -> Tables:
 
 def choose(run: Path, inputs: pl.DataFrame) -> pl.DataFrame:
     """``inputs`` with the ranks that are chosen marked."""
-    digests = _read(run, "compile_digests")
+    digests = _read(run, "compile_digests", _scan(run, "compile_digests"))
     same = pl.struct("compile_id", "graph", "guards", "collectives").hash().sort()
     groups = (
         digests.group_by("pass", "rank")
@@ -191,22 +192,16 @@ def _intact(run: Path, name: str) -> Iterator[None]:
     """NothingToAnalyse if a file of the table is damaged, or of other columns."""
     try:
         yield
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         why = str(error).partition("\n")[0].rstrip(".")
         fact = f"Table {name} of the post-mortem in {run} is damaged ({why})."
         remedy = "Run `traceview postmortem` again with the same logs and another folder, -o DIR."
         raise NothingToAnalyse(fact, remedy, slug="damaged-table") from error
 
 
-def _read(
-    run: Path,
-    name: str,
-    ranks: pl.DataFrame | None = None,
-    aside: frozenset[str] = frozenset(),
-    compiles: Sequence[str] | None = None,
-) -> pl.DataFrame:
+def _read(run: Path, name: str, scan: pl.LazyFrame) -> pl.DataFrame:
     with _intact(run, name):
-        return _scan(run, name, ranks, aside, compiles).collect()
+        return scan.collect()
 
 
 def _scan(
