@@ -152,7 +152,7 @@ class _Watch:
             self._tee.pump(_TICK_S)
             self._tick(time.monotonic())
         if any(arrived.number != signal.SIGWINCH for arrived in self._desk.take()):
-            self._cause = self._cause or "interrupted"  # and it ended before we looked
+            self._interrupted()  # and it ended before we looked
         self._tee.drain(_DRAIN_S)
         self._wall_s = time.monotonic() - self._began
         if self._cause == "timeout":
@@ -194,9 +194,15 @@ class _Watch:
             send(self._process.pid, arrived.number)
         self._interrupts += 1
         if self._interrupts == 1:
+            self._interrupted()
             self._end("interrupted", now + self._plan.patience.interrupted_s)
         elif self._interrupts >= 3:
             self._send(signal.SIGKILL)
+
+    def _interrupted(self) -> None:
+        """Also while it ends because the plan is complete: nothing else is to begin after it."""
+        if self._cause != "timeout":
+            self._cause = "interrupted"
 
     def _end(self, cause: str, terminate_at: float) -> None:
         """The child has to end: SIGTERM at that time, SIGKILL for the whole tree after it."""

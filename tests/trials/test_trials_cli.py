@@ -85,6 +85,15 @@ def test_a_run_folder_continues(cli, run, target):
     assert "Tried: accepted 1.50× (1.49–1.51×)" in (run / "report.html").read_text()
 
 
+def test_an_interrupted_diagnosis_is_an_interrupt(cli, run, target):
+    """Also where nothing was left to try: its findings offer no remedy."""
+    target(1.5)
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["passes"][0]["ending"]["kind"] = "interrupted"
+    (run / "run.json").write_text(json.dumps(manifest))
+    assert cli("try", "--ignore", "gb", run).code == 130
+
+
 def test_json_is_one_document_that_fits_its_schema(cli, run, target):
     target(1.5)
     cli("try", "--json", run)

@@ -13,7 +13,7 @@ import click
 
 from traceview.cli.again import inside, run_folder, run_of
 from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
-from traceview.cli.scripts import INTERRUPTED
+from traceview.cli.scripts import INTERRUPTED, interrupted
 from traceview.errors import UsageError
 from traceview.torchtext.stages import STAGES
 
@@ -315,7 +315,7 @@ def _carry_out(
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)
     if found.verdict.outcome == "failed" and not any(trial.ratio for trial in made.trials):
         return FAILED
-    if any(row.why == "interrupted" for row in made.not_tried):
+    if interrupted(run) or any(row.why == "interrupted" for row in made.not_tried):
         return INTERRUPTED
     best = made.recommended
     enough = require_gain is None or (best is not None and best.interval[0] >= require_gain)
