@@ -22,12 +22,16 @@ from cli_runs import Cli
 from recordings import unpack
 
 from traceview.__main__ import main
+from traceview.cli.console import Console
 from traceview.contracts import plain, text_of
+from traceview.derive import derive
+from traceview.diagnosis.step import accuracy
 from traceview.parse import parse_run
 from traceview.query import format_csv, format_json, format_table, run_sql
 from traceview.reports import rollout as rollout_forms
 from traceview.reports import trials as trials_forms
 from traceview.reports.markdown import escape
+from traceview.reports.phrases import accuracy_answer
 from traceview.rollout.model import Rollout
 from traceview.run import Run
 from traceview.schema import all_tables
@@ -388,6 +392,19 @@ def test_a_line_of_markdown_begins_nothing():
     assert [escape(one) for one in ("-1.5 ms", "1.5 s", "/home/x.py", "a - b")] == [
         *("-1.5 ms", "1.5 s", "/home/x.py", "a - b"),
     ]
+
+
+def test_an_answer_about_results_is_lines_of_ours(tmp_path):
+    tables = acting(parse_run(Run.open(unpack("bad-acc_backend_bug", tmp_path))))
+    said = accuracy_answer(*accuracy(derive(tables, {})))
+    assert "everyone" in said
+    assert not RAW.search(said)
+    assert not re.search("^(::|##|---|# head)", said, re.MULTILINE)
+
+
+def test_a_message_does_not_act(capsys):
+    Console().say("".join(ACTS).encode(errors="replace").decode())
+    assert not RAW.search(capsys.readouterr().err)
 
 
 def test_rows_of_a_query_act_in_no_form():

@@ -280,6 +280,7 @@ def _carry_out(
     from traceview.contracts import text_of
     from traceview.reports.trials import terminal
     from traceview.trials import to_json
+    from traceview.words.text import one_line
 
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
     choice, console = wanted.choice_before(), Console()
@@ -294,7 +295,7 @@ def _carry_out(
         found, unwritten = diagnosed(run, wanted, choice, refresh=not again)
         if unwritten is not None:
             raise unwritten
-        click.echo(f"traceview: {found.verdict.sentence}", err=True)
+        console.say(one_line(found.verdict.sentence))
         click.echo(f"report: {run.folder / 'report.html'}", err=True)
         plan = make_plan(found, choice, run, budget)
         how = How(plan.baseline == "eager" or options.warm, keep_debug)
