@@ -60,10 +60,11 @@ def open_tables(run: Run) -> Tables:
     traces = read("traces", _scan(run.folder, "traces"))
     aside = parts_aside(traces, inputs)
     result = Tables({"inputs": inputs})
+    # of every trace, also of those that are set aside
     result.put_later("unreadable", partial(read, "unreadable", _scan(run.folder, "unreadable")))
     slowest: list[str] | None = None
     for name in all_tables():  # compiles come before what is read of the slowest
-        if name in recorded:
+        if name in recorded and name != "unreadable":
             ranks = chosen if name in _OF_CHOSEN else None
             scan = partial(_scan, run.folder, name, ranks, aside)
             if name == "graphs" and slowest is not None:
