@@ -94,6 +94,15 @@ def test_an_interrupted_diagnosis_is_an_interrupt(cli, run, target):
     assert cli("try", "--ignore", "gb", run).code == 130
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_was_measured_is_printed_on_a_full_disk(cli, run, target, form):
+    target(1.5)
+    (run / "trials.json").mkdir()
+    assert cli("try", *form, run).code == 2
+    assert "1.5" in cli.out
+    assert "trials.json could not be written" in cli.err
+
+
 def test_json_is_one_document_that_fits_its_schema(cli, run, target):
     target(1.5)
     cli("try", "--json", run)

@@ -180,12 +180,12 @@ def _carry_out(
         memory_limit=memory_limit,
         own_cache="TORCHINDUCTOR_CACHE_DIR" in os.environ,
     )
-    page = _write(run, made)
     if as_json:
         click.echo(text_of(to_json(made)))
     else:
         color = stdout_color()
         click.echo(terminal(made, width=stdout_width(), color=color), color=color)
+    page = _write(run, made)
     click.echo(f"rollout: {page}", err=as_json)
     if open_page and click.launch(page.resolve().as_uri()) != 0:
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)

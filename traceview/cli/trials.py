@@ -301,16 +301,16 @@ def _carry_out(
         how = How(plan.baseline == "eager" or options.warm, keep_debug)
         made = _tried(plan, found, run, _doors(trials, plan.baseline, console, how))
     console.progress(None)
-    page = _write(run, made, found)
+    color = stdout_color()
     if as_json:
         click.echo(text_of(to_json(made)))
     else:
-        color = stdout_color()
         click.echo(terminal(made, width=stdout_width(), color=color), color=color)
-        if patch := made.recommended and made.recommended.patch:
-            number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
-            command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
-            click.echo(f"write the patch into the file: {command}")
+    page = _write(run, made, found)  # what was measured is printed even if the disk is full
+    if (patch := made.recommended and made.recommended.patch) and not as_json:
+        number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
+        command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
+        click.echo(f"write the patch into the file: {command}")
     click.echo(f"results: {page}", err=as_json)
     if open_page and click.launch(page.resolve().as_uri()) != 0:
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)
