@@ -37,6 +37,14 @@ _WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
 _SI_KERNEL = 0x80  # linux/include/uapi/asm-generic/siginfo.h
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
+#: Waits for a line from us. If there is none, we were killed; what ignores its SIGTERM is, too.
+_WILL = """
+read -r line && exit
+sleep "$1"
+for process in /proc/[0-9]*; do
+    grep -qzxF -e "$2" "$process/environ" 2>/dev/null && kill -9 "${process#/proc/}"
+done
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ def launch(plan: Launch, console: Console) -> Outcome:
     tee = StderrTee(plan.raw / "stderr.txt", plan.stderr, shown.show)
     kills_before = out_of_memory_kills()
     try:
-        with SignalDesk() as desk:
+        with SignalDesk() as desk, _ended_with_us(plan):
             watch = _Watch(plan, _start(plan, tee), desk, tee, shown)
             desk.child_started()
             tee.started()
@@ -144,7 +152,7 @@ class _Watch:
             self._tee.pump(_TICK_S)
             self._tick(time.monotonic())
         if any(arrived.number != signal.SIGWINCH for arrived in self._desk.take()):
-            self._cause = self._cause or "interrupted"  # and it ended before we looked
+            self._interrupted()  # and it ended before we looked
         self._tee.drain(_DRAIN_S)
         self._wall_s = time.monotonic() - self._began
         if self._cause == "timeout":
@@ -186,9 +194,15 @@ class _Watch:
             send(self._process.pid, arrived.number)
         self._interrupts += 1
         if self._interrupts == 1:
+            self._interrupted()
             self._end("interrupted", now + self._plan.patience.interrupted_s)
         elif self._interrupts >= 3:
             self._send(signal.SIGKILL)
+
+    def _interrupted(self) -> None:
+        """Also while it ends because the plan is complete: nothing else is to begin after it."""
+        if self._cause != "timeout":
+            self._cause = "interrupted"
 
     def _end(self, cause: str, terminate_at: float) -> None:
         """The child has to end: SIGTERM at that time, SIGKILL for the whole tree after it."""
@@ -222,6 +236,31 @@ def _start(plan: Launch, tee: StderrTee) -> subprocess.Popen[bytes]:
         fact = f"Can't start {plan.command[0]} ({error.strerror})."
         remedy = "Check the interpreter with `traceview doctor`."
         raise TargetUnusable(fact, remedy, slug="no-start") from error
+
+
+@contextmanager
+def _ended_with_us(plan: Launch) -> Iterator[None]:
+    """If we are killed in here, all processes of the pass end: a shell sees to it."""
+    reader, writer = os.pipe()
+    words = [str(round(plan.patience.terminated_s)), plan.marker]
+    will = None
+    with suppress(OSError):
+        will = subprocess.Popen(
+            ["/bin/sh", "-c", _WILL, "sh", *words],
+            stdin=reader,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    os.close(reader)
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):
+            os.write(writer, b"\n")
+        os.close(writer)
+        if will is not None:
+            will.wait()
 
 
 @contextmanager

@@ -27,9 +27,11 @@ _LINKS = 5  # recompiles of one chain of a job
 _CUT = "\n\n_The rest is left out to fit an issue tracker; `report.html` has all of it._\n"
 #: Ends a part of the page. A form feed in a log is shown as <U+000C>, so it ends none.
 _END = Markup("\f")
-_SPECIAL = re.compile(r"([\\`*_\[\]#|~!])")
-#: What GitHub links to an issue even behind a backslash.
-_REFERENCE = re.compile(r"(?:#|\bGH-)(?=\d)", re.IGNORECASE)
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~!$])")
+#: What GitHub links to an issue even behind a backslash, or to a page without ``://``.
+_REFERENCE = re.compile(r"(?:#|\bGH-)(?=\d)|\bwww(?=\.)", re.IGNORECASE)
+#: What begins a list, a rule or a heading, or is a command to a bot, where a line begins.
+_BEGINS = re.compile(r"(?=[-+](?:\s|$)|[-=]{2,}\s*$|/[a-z_]+(?:\s|$))|\d{1,9}(?=[.)](?:\s|$))")
 CELL, _PARAGRAPH, _CODE = 160, 1200, 3000
 MAX_BYTES = 60_000  # GitHub refuses more than 65,536 characters
 ROWS = 20
@@ -97,6 +99,8 @@ def escape(text: str, limit: int = CELL) -> str:
     """Text on one line with nothing in it that Markdown or HTML would read as its own."""
     bare = one_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     bare = _SPECIAL.sub(r"\\\1", bare)
+    if begins := _BEGINS.match(bare):
+        bare = f"{begins[0]}\\{bare[begins.end() :]}"
     bare = _REFERENCE.sub("\\g<0>\u200b", bare)
     # A zero-width space keeps @name, #1 and GH-1 from mentioning anyone or anything and a bare
     # address from being linked.

@@ -236,7 +236,8 @@ def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any
         lines.append(f"\nNot compared: {subject + ': ' if subject else ''}{each['reason']}")
     if any(one.random_state_same is False for one in outputs):
         lines.append("\nEager and compiled leave torch's random generators in different states.")
-    return "\n".join(lines)
+    indents = (len(text) - len(text.lstrip("\n ")) for text in lines)
+    return "\n".join(text[:n] + one_line(text) for n, text in zip(indents, lines, strict=True))
 
 
 def _callable(one: ComparedOutputs) -> str:

@@ -108,6 +108,21 @@ def test_errors_are_facts_and_the_server_goes_on(run, tmp_path):
     assert not list(tmp_path.glob("traceview-*"))
 
 
+def test_no_text_of_a_log_acts_in_an_answer(run, tmp_path):
+    own = {"run": str(run)}
+    act = "\x1b[31m\u202e\x9b1m\x07"
+    rows, error, missing = answers(
+        tmp_path,
+        ("query", own | {"sql": f"select '{act}x' as a"}),
+        ("source", own | {"file": f"{act}y", "line": 1}),
+        ("finding", own | {"which": f"{act}z"}),
+    )
+    assert rows["rows"] == [{"a": "<U+202E><U+0007>x"}]
+    assert "no copy of <U+202E>" in error
+    for text in (error, missing):
+        assert not {*act[:1], "\u202e", "\x9b"} & {*text}
+
+
 def test_a_job_of_logs(tmp_path):
     logs = unpack("bad-gb_item", tmp_path) / "raw"
     (found,) = answers(tmp_path, ("postmortem", {"paths": [str(logs)]}))

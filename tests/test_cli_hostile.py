@@ -11,19 +11,32 @@ import zipfile
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
+from types import NoneType, UnionType
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 from xml.etree import ElementTree
 
+import msgspec
 import polars as pl
 import pytest
 from cli_runs import Cli
 from recordings import unpack
 
 from traceview.__main__ import main
+from traceview.cli.console import Console
+from traceview.contracts import plain, text_of
+from traceview.derive import derive
+from traceview.diagnosis.step import accuracy
 from traceview.parse import parse_run
 from traceview.query import format_csv, format_json, format_table, run_sql
+from traceview.reports import rollout as rollout_forms
+from traceview.reports import trials as trials_forms
+from traceview.reports.markdown import escape
+from traceview.reports.phrases import accuracy_answer
+from traceview.rollout.model import Rollout
 from traceview.run import Run
 from traceview.schema import all_tables
 from traceview.tables import Tables, from_rows
+from traceview.trials.model import Results
 
 GARBAGE = b"\x00\xff\xfe{]\n" + bytes(range(256)) + b"\nV0101 00:00:00.0 not a header\n" * 3
 SCRIPT = "<script>alert(1)</script>"
@@ -196,7 +209,8 @@ def test_json_stays_json(cli, hostile):
 ACTS = (
     "\x1b[31m\x1b]0;title\x07\x9b31m\x08\x00\r\x7f",
     "\u202egpj.exe\u2066\u200f\u2028\U000e0041\ud800",
-    "@everyone #17 GH-3 torch/torch#5 ![i](http://x/i) [a](javascript:b) http://evil.example/x",
+    "@everyone #17 GH-3 torch/torch#5 ![i](http://x/i) [a](javascript:b) http://evil.example/x"
+    " www.evil.example $\\hspace{9cm}$ $$y$$",
     "```\n~~~\n</details>|a|b|\n---\n# head\n| a |",
     f"{SCRIPT}\"'><img src=x onerror=b()></svg><style>*{{}}</style><iframe>",
     "\n::error file=a,line=1::x%0A::set-output name=a::b ##[add-matcher]x",
@@ -204,7 +218,8 @@ ACTS = (
     "';drop table runs;--\"`{{7*7}}{%x%}${x}",
 )
 #: What a spreadsheet takes for formulas.
-FORMULAS = ("=cmd|' /C calc'!A0", "+1", "-1+x", "@sum(a)", "\tx", "\rx")
+FORMULAS = ("=cmd|' /C calc'!A0", "+1", "-1+x", "@sum(a)", "\tx", "\rx", "\n=1", "\uff1d1")
+FORMULA_SIGNS = tuple("=+@\t\r\n\uff1d\uff0b\uff0d\uff20")
 #: Names that are ours, or that tables are joined by.
 OURS = frozenset((
     "pass", "stance", "kind", "phase", "clock", "category", "unit", "section", "outcome", "event",
@@ -301,10 +316,15 @@ def test_a_page_runs_and_loads_nothing(said, form):
 
 @pytest.mark.parametrize("form", ["report --markdown", "compare --markdown B", "ticket.md"])
 def test_markdown_mentions_links_and_ends_nothing(said, form):
-    fenced = re.sub(r"^(`{3,}|~{3,})\w*\n.*?^\1$", "", said[form], flags=re.M | re.S)
+    assert_inert(said[form])
+
+
+def assert_inert(page):
+    """No text in a page of Markdown acts."""
+    fenced = re.sub(r"^(`{3,}|~{3,})\w*\n.*?^\1$", "", page, flags=re.M | re.S)
     text = re.sub(r"(?<![\\`])(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", fenced)
     assert "everyone" in text
-    assert not re.search(r"@everyone|(?<!&)#17|GH-3|torch#5|http://", text)
+    assert not re.search(r"@everyone|(?<!&)#17|GH-3|torch#5|http://|www\.|(?<!\\)\$", text)
     assert not re.search(r"(?<!\\)!\[|(?<!\\)\]\((?!https://meta-pytorch)", text)
     link = r"https://github\.com/pytorch/pytorch/issues\?[\w.%+=]*>"  # to what others reported
     tags = re.findall(rf"<(?!!--|{link})[^>\n]*>", text)
@@ -330,6 +350,63 @@ def test_what_machines_read_is_theirs_alone(said):
     assert [line for line in lines if not re.match(r"(max|no|min)-?[\w -]*: ", line)] == []
 
 
+def filled(kind, text):
+    """A value of that type whose every text is ``text``."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return filled(next(one for one in inside if one is not NoneType), text)
+    if origin is Literal:
+        return inside[0]
+    if origin is dict:
+        return {filled(inside[0], text): filled(inside[1], text)}
+    if origin is tuple:
+        return tuple(filled(one, text) for one in inside if one is not Ellipsis)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        hints = get_type_hints(kind)
+        return kind(**{name: filled(hints[name], text) for name in kind.__struct_fields__})
+    return {bool: True, int: 3, float: 1.5}.get(kind, text)
+
+
+@pytest.mark.parametrize("begin", ["", *FORMULAS])
+@pytest.mark.parametrize(
+    ("record", "forms"), [(Results, trials_forms), (Rollout, rollout_forms)], ids=["try", "rollout"]
+)
+def test_records_of_trials_and_rollouts_act_in_no_form(record, forms, begin):
+    made = filled(record, begin + "".join(ACTS).encode(errors="replace").decode())
+    pages = {name: getattr(forms, name)(made) for name in ("html", "markdown")}
+    pages["terminal"], pages["json"] = forms.terminal(made, 80, False), text_of(plain(made))
+    if record is Results:
+        pages["csv"] = forms.csv(made).replace("\r\n", "\n")
+        cells = [cell for row in csv.reader(io.StringIO(pages["csv"])) for cell in row]
+        assert [cell for cell in cells if cell.startswith(FORMULA_SIGNS)] == []
+    assert {name for name, text in pages.items() if RAW.search(text)} == set()
+    page = Page(pages["html"])
+    assert (page.scripts, page.handlers, page.images) == ([], [], [])
+    assert all(re.match("report.html|#", address or "#") for address in page.addresses)
+    assert_inert(pages["markdown"])
+
+
+def test_a_line_of_markdown_begins_nothing():
+    texts = ("- a", "-", "+ a", "---", "===", "1. a", "12) a", "/close", "/label ~bug")
+    assert [one for one in texts if not re.match(r"\d*\\", escape(one))] == []
+    assert [escape(one) for one in ("-1.5 ms", "1.5 s", "/home/x.py", "a - b")] == [
+        *("-1.5 ms", "1.5 s", "/home/x.py", "a - b"),
+    ]
+
+
+def test_an_answer_about_results_is_lines_of_ours(tmp_path):
+    tables = acting(parse_run(Run.open(unpack("bad-acc_backend_bug", tmp_path))))
+    said = accuracy_answer(*accuracy(derive(tables, {})))
+    assert "everyone" in said
+    assert not RAW.search(said)
+    assert not re.search("^(::|##|---|# head)", said, re.MULTILINE)
+
+
+def test_a_message_does_not_act(capsys):
+    Console().say("".join(ACTS).encode(errors="replace").decode())
+    assert not RAW.search(capsys.readouterr().err)
+
+
 def test_rows_of_a_query_act_in_no_form():
     texts = [act.encode(errors="replace").decode() for act in (*ACTS, *FORMULAS)]
     rows = [{"pass": "cold", "reason": text, "hints": [text]} for text in texts]
@@ -339,7 +416,7 @@ def test_rows_of_a_query_act_in_no_form():
     for write in (format_table, format_csv, format_json):
         assert not RAW.search(write(frame)), write
     cells = [cell for row in csv.reader(io.StringIO(format_csv(frame))) for cell in row]
-    assert [cell for cell in cells if cell[:1] in ("=", "+", "@", "\t", "\r")] == []
+    assert [cell for cell in cells if cell.startswith(FORMULA_SIGNS)] == []
     assert "'=cmd|' /C calc'!A0" in cells
     assert cells.count("-1.5") == len(rows), "a number is no formula"
     assert [each["hints"] for each in json.loads(format_json(frame))] == [[text] for text in texts]

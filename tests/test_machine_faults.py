@@ -288,6 +288,22 @@ def test_logs_that_change_while_they_are_read(room):
     assert grown.files["logs/b.log"] == again.files["logs/b.log"]
 
 
+def test_a_table_that_lost_its_end_is_named(room, made):
+    """After a loss of power a file may be shorter than what was written and renamed."""
+    lost = next((made / "out" / "tables" / "log_records").rglob("*.parquet")).relative_to(made)
+    cut = [["traceview.cli.pipeline.tables_of", 1, "truncate", lost, 200]]
+    _, ended, again, new = room(
+        step("query", "out", "select * from log_records", at=cut),
+        step(*REPORT),
+        step(*READ, "new"),
+    )
+    for each in (ended, again):
+        assert each.code == 4, each
+        assert "Table log_records of the post-mortem in out is damaged" in each.err
+        assert "another folder" in each.err
+    assert new.code == 0
+
+
 def test_an_empty_folder_is_used_by_one_of_two(room):
     (ended,) = room(step(*READ, "empty", empty="empty", claimed="empty"))[1:]
     assert ended.code == 0, ended

@@ -141,6 +141,9 @@ LONG = {
     "with": "with " + ", ".join(f"t{n} as (select 1)" for n in range(3000)) + " select * from t1",
     "not": f"select {'not ' * 300} true",
     "case": f"select {'case when true then ' * 300} 1 {'end ' * 300}",
+    "is": f"select 1 {'is null ' * 3000}",
+    "like": f"select pass {'like pass ' * 3000}",
+    "interval": f"select {'interval ' * 3000}",
 }
 
 
@@ -156,8 +159,10 @@ def test_a_long_list_and_deep_parentheses(tables):
     numbers = ", ".join(map(str, range(5000)))
     sql = f"select count(*) from graph_breaks where user_line in ({numbers})"
     assert run_sql(tables, sql).rows() == [(3,)]
-    with pytest.raises(UsageError, match="recursion limit"):
-        run_sql(tables, f"select {'(' * 5000}1{')' * 5000}")
+    assert run_sql(tables, f"select {'(' * 15}1{')' * 15}").rows() == [(1,)]
+    for opened, closed in (("(", ")"), ("cast(", " as int)"), ("position(", ")"), ("array[", "]")):
+        with pytest.raises(UsageError, match="more than 16 brackets"):
+            run_sql(tables, f"select {opened * 40}1{closed * 40}")
 
 
 def test_a_query_writes_nothing(tables, tmp_path, monkeypatch):

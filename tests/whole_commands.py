@@ -166,7 +166,7 @@ class Subject:
         """One of the commands that read what is ``made``, by ``seed``."""
         forms = {
             "report": ([], ["--json"], ["--markdown"]),
-            "check": ([], ["--format", "json"], ["--format", "sarif"], ["--format", "junit"]),
+            "check": ([], *(["--format", form] for form in ("json", "sarif", "junit", "github"))),
             "compare": ([], ["--json"], ["--markdown"], ["--html"]),
         }
         rng = random.Random(seed)

@@ -19,6 +19,7 @@ _GARBAGE_AFTER = 1_000_000
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = 130
 UNREAD = 1
+_LONGEST = 4_000  # characters of a message: a path may have any length
 _NO_THREAD = "can't start new thread"  # Python's words
 
 
@@ -142,7 +143,7 @@ def _complain(fact: str, remedy: str, code: int) -> int:
     from traceview.collectors.child.secrets import masked_message
     from traceview.words.text import clean
 
-    fact = clean(masked_message(fact))  # it may name a URL with a password
+    fact = clean(masked_message(fact), _LONGEST)  # it may name a URL with a password
     with suppress(OSError):
         sys.stderr.write(f"traceview: {fact}\n  {remedy}\n")
     _discard_unwritable()

@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -45,9 +45,17 @@ _AFTER_TABLES = frozenset(
 #: What may stand before a parenthesis among the tables; UNNEST takes a list of the query's own.
 _BEFORE_PARENTHESIS = frozenset(("FROM", "JOIN", "AS", "VALUES", "UNNEST"))
 #: polars works in calls within each other, one for each of these: some 700 end the process.
-_NESTING = frozenset(("SELECT", "UNION", "EXCEPT", "INTERSECT", "JOIN", "AND", "OR", "NOT", "CASE"))
+_NESTING = frozenset(
+    (
+        *("SELECT", "UNION", "EXCEPT", "INTERSECT", "JOIN", "AND", "OR", "NOT", "CASE", "IS", "IN"),
+        *("LIKE", "ILIKE", "RLIKE", "REGEXP", "SIMILAR", "BETWEEN", "XOR", "INTERVAL"),
+    )
+)
 _NO_OPERATOR = frozenset(",.;()[]")
 MOST_NESTED = 200
+#: Its parser tries brackets in several ways: each one more inside may double the time.
+MOST_BRACKETS = 16
+_BRACKETS = {"(": 1, "[": 1, ")": -1, "]": -1}
 CELL_WIDTH = 60
 
 
@@ -106,6 +114,10 @@ def _of_tables_only(sql: str) -> str:
         fact = f"The query can't be run: it has {nested:,} operators, joins and SELECTs."
         remedy = f"Use {MOST_NESTED} at most; a list of values after IN may be longer."
         raise UsageError(fact, remedy, slug="bad-query")
+    steps = (_BRACKETS.get(token.text, 0) for token in tokens)
+    if max(accumulate(steps), default=0) > MOST_BRACKETS:
+        fact = f"The query can't be run: it has more than {MOST_BRACKETS} brackets in each other."
+        raise UsageError(fact, "Name its parts with WITH.", slug="bad-query")
     if any(_opens_a_file(tokens)):
         fact = "A query reads the run's tables only, no other files."
         raise UsageError(fact, _tables_remedy(), slug="bad-query")
@@ -123,7 +135,8 @@ def _opens_a_file(tokens: Sequence[_Token]) -> Iterator[bool]:
     for token, after in pairwise((*tokens, _END)):
         if token.text == "(":
             tables.append(False)
-            call.append(before.is_name and after.text != "(" and after.keyword not in _BEGINS)
+            is_call = before.is_name and before.keyword not in _BEFORE_PARENTHESIS
+            call.append(is_call and after.text != "(" and after.keyword not in _BEGINS)
         elif token.text == ")" and len(tables) > 1:
             tables.pop()
             call.pop()

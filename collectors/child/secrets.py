@@ -39,7 +39,7 @@ _HARMLESS = frozenset(
     )
 )
 _NAME = r"[A-Za-z][\w.\-]{0,100}"
-_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s,;&'\"(){}\[\]]+")
+_VALUE = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s,;&'\"(){}\[\]]+", re.DOTALL)
 _ASSIGNED = re.compile(
     rf"(?P<name>(?<![\w./\-])-{{0,2}}{_NAME})(?P<between>[\"']?\s*(?:=|:(?!//))\s*)"
 )
@@ -52,8 +52,12 @@ _BEGUN = re.compile(
 )
 _FIRST_OF_VALUE = re.compile(r"\"[^\"]{0,2000}\"|'[^']{0,2000}'|[^\s,;&'\"(){}\[\]]{1,2000}")
 _REST_OF_VALUE = re.compile(r"[^\s,;&'\"(){}\[\]]*")
-#: ``scheme://user:password@`` and ``https://token@``: up to the last @ of the authority.
-_URL_USER = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.\-]*://)(?P<user>[^\s/?#'\"]*)@")
+#: ``scheme://user:password@`` and ``https://token@``: up to the last @ of the authority. A password
+#: may have a slash that is not escaped; what is behind a port is a path.
+_URL_USER = re.compile(
+    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.\-]*://)"
+    r"(?P<user>[^\s/?#'\"]*|[^\s/?#'\"@:]*:(?!\d+[/?#])[^\s'\"@]*)@"
+)
 #: A proxy without a scheme, as curl takes it.
 _USER_AT_HOST = re.compile(
     r"(?<![\w/:@.\-])(?P<user>[\w.+\-]{1,100}):(?P<secret>[^\s:@/'\"]+)@(?=\w)"
@@ -115,6 +119,10 @@ _CODE = re.compile(
     r"|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[.*?<>$%\-_=+/\\]+|[$%]\w+|\$?\{.*|.*[/~]\.{0,2}"
 )
 _VARIABLE = ("TOKEN", "KEY", "SECRET", "PASSWORD")
+_VARIABLE_ENDS = ("PASS", "PW")
+#: As curl takes both; numbers are a user and a group of docker's.
+_USER_OPTIONS = ("-u", "--user", "--proxy-user")
+_USER_PASSWORD = re.compile(r"[^:/\s]+:(?!\d+\Z).+", re.DOTALL)
 
 
 def is_secret(name: str) -> bool:
@@ -139,6 +147,7 @@ def masked(text: str) -> str:
 def masked_message(text: str) -> str:
     """The same of prose, in which ``unexpected key: x`` is no secret: only what looks like one."""
     text = _URL_USER.sub(_without_user, text)
+    text = _HEADER.sub(lambda found: found[0].removesuffix(found["value"]) + MASK, text)
     text = _BEARER.sub(lambda found: f"{found['scheme']} {MASK}", text)
     text = _PRIVATE_KEY.sub(_without_key, _KNOWN.sub(MASK, text))
     text = _USER_AT_HOST.sub(lambda found: f"{found['user']}:{MASK}@", text)
@@ -151,11 +160,14 @@ def masked_arguments(words: Iterable[str]) -> list[str]:
     """A command line's words, each masked; also the word after ``--password``."""
     found: list[str] = []
     secret_next = False
-    for word in words:
+    for before, word in pairwise(("", *words)):
         option = re.fullmatch(rf"--?{_NAME}", word)
         if secret_next and not word.startswith("--"):
             found.append(MASK)
             secret_next = False
+            continue
+        if before in _USER_OPTIONS and _USER_PASSWORD.fullmatch(word):
+            found.append(f"{word.partition(':')[0]}:{MASK}")
             continue
         whole = _WHOLE_WORD.fullmatch(word)
         if whole and is_secret(whole["name"]):
@@ -168,7 +180,9 @@ def masked_arguments(words: Iterable[str]) -> list[str]:
 
 def masked_variable(name: str, value: str) -> str:
     """The value of an environment variable."""
-    if any(word in name.upper() for word in _VARIABLE) or is_secret(name):
+    upper = name.upper()
+    named = any(word in upper for word in _VARIABLE) or upper.endswith(_VARIABLE_ENDS)
+    if named or is_secret(name):
         return MASK
     return masked(value)
 

@@ -66,6 +66,10 @@ def test_a_count_that_the_report_cut_does_not_pass():
     (text,) = lines(gate(changed(bad(), many), max=asked))
     assert "there may be more" in text
     assert gate(bad(), max=asked).passed
+    grown = {"compiles": "100%"}
+    (text,) = lines(gate(changed(bad(), many), changed(bad(), many), max_growth=grown))
+    assert "there may be more" in text, "as many as a list has room for, before and after"
+    assert gate(bad(), bad(), max_growth=grown).passed
 
 
 def test_the_whole_interval_may_be_asked_for():

@@ -30,6 +30,10 @@ SECRETS = [
     [f"--password=a {SECRET}"], [f"--token=[{SECRET}]"], [f"password=a,{SECRET}&{SECRET}"],
     [f"--env=HF_TOKEN={SECRET}"], ["--env", f"AWS_SECRET_ACCESS_KEY={SECRET}"],
     [f"simplecache::https://me:{SECRET}@host/x"], [f"--password='{SECRET} {SECRET}'"],
+    ["-H", f"Authorization: Token {SECRET}"], ["-H", "authorization: Basic x:" + SECRET],
+    ["-H", f"Cookie: a=b; id={SECRET}"], [f"--json={{'password': 'a\\'{SECRET}'}}"],
+    ["--config", f'{{"token": "a\\"{SECRET}"}}'], [f"https://me:a/{SECRET}@host/x"],
+    [f"postgres://me:#{SECRET}?@host/x"], ["-u", f"me:{SECRET}"], ["--user", f"me:{SECRET}"],
 ]  # fmt: skip
 PLAIN = [
     "train.py", "--lr", "1e-3", "--max-tokens", "512", "--tokens", "9", "--tokenizer", "gpt2",
@@ -37,6 +41,7 @@ PLAIN = [
     "--author", "me", "--passes", "3", "--monitor", "val/loss", "a@b.org", "s3://bucket/key=1/x",
     "ssh://git@host/x.git", "https://host/a@b", "--device=cuda:0", "model.hidden=64", "12:30",
     "", "-", "--", "--monitor=val_acc:max", "--keys", "a,b", "--compass", "x", "--eos_token=</s>", "file:///tmp/x",
+    "-u", "1000:1000", "--user", "me", "https://host:80/a@b", "https://host/a:b@c",
 ]  # fmt: skip
 
 
@@ -100,6 +105,7 @@ def test_prose_about_keys_and_tokens_stays():
 
 def test_variables():
     assert masked_variable("TORCH_HUB_TOKEN", "x") == MASK
+    assert masked_variable("SSHPASS", "x") == masked_variable("LDAP_BINDPW", "x") == MASK
     assert masked_variable("NCCL_SOCKET_IFNAME", "eth0") == "eth0"
     url = masked_variable("TORCHINDUCTOR_REMOTE_CACHE_URL", f"redis://:{SECRET}@cache:1")
     assert url == f"redis://:{MASK}@cache:1"

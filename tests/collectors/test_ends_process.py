@@ -236,9 +236,37 @@ def test_a_signal_to_us_alone_is_forwarded_once(tmp_path, python, name):
     assert (ended["kind"], ended["code"]) == ("interrupted", 4)
 
 
-_THREADS = """
-import os, signal, sys
+def test_a_signal_while_a_script_is_stopped_is_an_interrupt(tmp_path, python):
+    """Else the next run of it began, and the exit code was 0."""
+    body = """
+    import time
+    tell(event="done", stopping=True)
+    Path("ready").touch()
+    time.sleep(20)
+    """
+    process = start(tmp_path, python, body, warm=True)
+    wait_for(tmp_path / "ready")
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert b"COLLECTED ['cold']" in out
+    assert record(tmp_path)["ending"]["kind"] == "interrupted"
+
+
+_OTHERS = """
+import os, signal
 from pathlib import Path
+def others():
+    for path in Path("/proc/self/task").iterdir():
+        if int(path.name) != os.getpid():
+            lines = (path / "status").read_text().splitlines()
+            status = dict(line.split(":", 1) for line in lines)
+            yield int(status["SigBlk"], 16) >> (signal.SIGINT - 1) & 1, status["Name"].strip()
+"""
+_THREADS = (
+    _OTHERS
+    + """
+import sys
 from traceview.cli.pipeline import Wanted
 Wanted(False, False, False, None, (), ()).choice_before()
 import polars as pl
@@ -246,13 +274,10 @@ frame, file = pl.DataFrame({"a": [1, 2, 3] * 1000}), sys.argv[1]
 frame.write_parquet(file)
 pl.scan_parquet([file]).group_by("a").agg(pl.len()).collect()
 frame.join(frame.head(3), on="a").sort("a")
-others = [path for path in Path("/proc/self/task").iterdir() if int(path.name) != os.getpid()]
-for status in (dict(
-    line.split(":", 1) for line in (path / "status").read_text().splitlines()
-) for path in others):
-    blocked = int(status["SigBlk"], 16) >> (signal.SIGINT - 1) & 1
-    print(blocked, status["Name"].strip())
+for blocked, name in others():
+    print(blocked, name)
 """
+)
 
 
 def test_no_thread_of_ours_takes_a_signal_that_is_the_scripts(tmp_path):
@@ -262,6 +287,30 @@ def test_no_thread_of_ours_takes_a_signal_that_is_the_scripts(tmp_path):
     threads = [line.split(" ", 1) for line in said.splitlines()]
     assert any(name.startswith("polars") for _, name in threads)
     assert [name for blocked, name in threads if blocked == "0"] == []
+
+
+_STARTED = """
+import os, sys
+from traceview.__main__ import main
+from traceview.collectors import launch
+def started(*_):
+    print([name for blocked, name in others() if not blocked])
+    sys.stdout.flush()
+    os._exit(0)
+launch._start = started
+sys.argv[0] = "traceview"
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "words", ["diagnose", "accuracy", "try", "sweep --modes default", "rollout"]
+)
+def test_no_command_has_such_a_thread_when_its_script_starts(tmp_path, python, words):
+    (tmp_path / "x.py").touch()
+    command = [sys.executable, "-c", _OTHERS + _STARTED, *words.split(), "--python", python, "x.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "[]\n"
 
 
 def test_an_interrupted_script_is_not_run_again(tmp_path, python):
@@ -309,3 +358,35 @@ def test_when_we_are_killed_the_script_ends_and_the_folder_still_tells_what_ran(
     run = Run.open(tmp_path / "out")
     assert run.manifest.passes[0].ending.kind == "unknown"
     assert run.manifest.passes[0].command[0] == python
+
+
+LAUNCHING = """
+import os, sys
+from pathlib import Path
+from traceview.collectors.launch import Launch, Patience, launch
+variables = {**os.environ, "TORCH_TRACE": sys.argv[1]}
+plan = Launch([sys.executable, "-c", sys.argv[2]], variables, Path(), patience=Patience(1, 1, 1))
+launch(plan, None)
+"""
+SLEEPING = """
+import os, signal, time
+from pathlib import Path
+{}
+Path("pid").write_text(str(os.getpid()))
+Path("ready").touch()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["signal.signal(signal.SIGTERM, signal.SIG_IGN)", "if os.fork(): time.sleep(60)"],
+    ids=["it takes SIGTERM for a sign to save its work", "a worker"],
+)
+def test_when_we_are_killed_nothing_of_the_script_stays(tmp_path, way):
+    words = [sys.executable, "-c", LAUNCHING, tmp_path / "structured", SLEEPING.format(way)]
+    process = subprocess.Popen(words, cwd=tmp_path)
+    wait_for(tmp_path / "ready")
+    process.kill()
+    process.wait(timeout=30)
+    assert gone(int((tmp_path / "pid").read_text()))

@@ -1,5 +1,6 @@
 """Several profiler traces of one rank: one is looked at, the others are named."""
 
+import json
 import re
 import tarfile
 from pathlib import Path
@@ -61,3 +62,15 @@ def test_rows_of_two_traces_of_a_rank_are_not_mixed(tmp_path, read):
 def _later(trace, by_ns):
     """The same trace, of another time."""
     return _ZERO.sub(lambda found: b"%d" % (int(found[0]) + by_ns), trace)
+
+
+def test_what_could_not_be_read_of_a_trace_set_aside_is_counted(tmp_path, read):
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name, events in (("whole", [event, event]), ("bad", [event, event | {"dur": "x" * 9}])):
+        (folder / f"{name}_rank_0.json").write_text(json.dumps({"traceEvents": events}))
+    run, *_ = read(folder)
+    tables = open_tables(run)
+    assert tables["notes"].height == 1, "one of them is set aside"
+    assert tables["unreadable"]["file"].to_list() == ["bad_rank_0.json"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from work import sleep_long
 
+from traceview.reading import executors
 from traceview.reading.executors import Processes
 
 DRIVER = """
@@ -18,6 +19,7 @@ from multiprocessing import active_children
 from threading import Thread
 from work import say_and_sleep
 import traceview.cli, traceview.__main__ as start
+from traceview.reading import executors
 from traceview.reading.executors import Processes
 
 class Main:
@@ -90,6 +92,22 @@ def test_a_signal_to_the_command_ends_its_readers(driver, tmp_path, name):
     assert driver.returncode == (130 if name == "SIGINT" else -number)
     assert gone(pids)
     assert "Traceback" not in said
+
+
+def test_a_signal_while_a_reader_starts_waits_until_it_has():
+    """Else the reader finds half of what it is given, and prints a traceback."""
+    came = []
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name)
+        former = signal.signal(number, lambda *arrived: came.append(arrived[0]))
+        try:
+            with executors._no_interrupt():
+                os.kill(os.getpid(), number)
+                assert came == []
+            assert came == [number]
+        finally:
+            signal.signal(number, former)
+            came.clear()
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.05, 0.2, 0.5, 1.0])

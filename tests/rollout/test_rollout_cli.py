@@ -74,6 +74,14 @@ def test_three_processes_serve(cli, run, target):
     assert (run / "rollout.md").read_text().startswith("**Nothing failed")
 
 
+def test_what_was_seen_is_printed_on_a_full_disk(cli, run, target):
+    target(safe())
+    (run / "rollout.json").mkdir()
+    assert cli("rollout", run).code == 2
+    assert "Calls after the warm-up" in cli.out
+    assert "rollout.json could not be written" in cli.err
+
+
 def test_json_is_one_document_that_fits_its_schema(cli, run, target):
     target(safe())
     cli("rollout", "--json", run)

@@ -85,6 +85,24 @@ def test_a_run_folder_continues(cli, run, target):
     assert "Tried: accepted 1.50× (1.49–1.51×)" in (run / "report.html").read_text()
 
 
+def test_an_interrupted_diagnosis_is_an_interrupt(cli, run, target):
+    """Also where nothing was left to try: its findings offer no remedy."""
+    target(1.5)
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["passes"][0]["ending"]["kind"] = "interrupted"
+    (run / "run.json").write_text(json.dumps(manifest))
+    assert cli("try", "--ignore", "gb", run).code == 130
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_was_measured_is_printed_on_a_full_disk(cli, run, target, form):
+    target(1.5)
+    (run / "trials.json").mkdir()
+    assert cli("try", *form, run).code == 2
+    assert "1.5" in cli.out
+    assert "trials.json could not be written" in cli.err
+
+
 def test_json_is_one_document_that_fits_its_schema(cli, run, target):
     target(1.5)
     cli("try", "--json", run)

@@ -13,6 +13,7 @@ from traceview.diagnosis.model import Diagnosis
 from traceview.diagnosis.tree import everyone
 from traceview.rules.finding import Finding, Location
 from traceview.words import names
+from traceview.words.text import clean
 
 Answer = dict[str, Any]
 MOST_FINDINGS = 8
@@ -82,6 +83,17 @@ def of_trials(results: Mapping[str, Any], run: Path) -> Answer:
         "not_tried": [{"name": each["name"], "why": each["why"]} for each in untried],
         "notes": results["notes"],
     }
+
+
+def shown(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """``value`` with nothing in its texts that acts where an answer is shown."""
+    if isinstance(value, str):
+        return "\r\n".join(map(clean, value.split("\r\n")))  # a patch has its file's line ends
+    if isinstance(value, Mapping):
+        return {shown(key): shown(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown(each) for each in value]
+    return value
 
 
 def _line(finding: Finding) -> Answer:

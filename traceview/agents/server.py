@@ -201,14 +201,16 @@ async def source(
 
 
 def _facts_of_errors(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Our own errors become the client's: one sentence of fact, one of remedy."""
+    """Texts that act nowhere; our own errors become the client's: a fact and a remedy."""
 
     @functools.wraps(tool)
     async def guarded(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         try:
-            return await tool(*args, **kwargs)
+            return answers.shown(await tool(*args, **kwargs))
         except TraceviewError as error:
-            raise ToolError(f"{error.fact} {error.remedy}") from error
+            raise ToolError(answers.shown(f"{error.fact} {error.remedy}")) from error
+        except ToolError as error:
+            raise ToolError(answers.shown(str(error))) from error
 
     return guarded
 
@@ -217,7 +219,7 @@ async def _carried_out(words: Sequence[str], cwd: Path, ctx: Context[Any, Any]) 
     count = itertools.count(1)
 
     async def report(line: str) -> None:
-        await ctx.report_progress(next(count), message=line)
+        await ctx.report_progress(next(count), message=answers.shown(line))
 
     return await carry_out(words, cwd, report)
 

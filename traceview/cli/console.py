@@ -10,6 +10,8 @@ from contextlib import suppress
 
 import click
 
+from traceview.words.text import clean
+
 LINE_EVERY_S = 10.0
 _NARROWEST = 60
 _SAVE, _RESTORE = "\x1b7", "\x1b8"
@@ -52,7 +54,7 @@ class Console:
 
     def _line(self, text: str) -> None:
         with suppress(OSError):
-            click.echo(f"traceview: {text}", err=True)
+            click.echo(f"traceview: {clean(text)}", err=True)
         self._line_at = time.monotonic()
 
 

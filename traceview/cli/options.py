@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -193,6 +194,14 @@ class TargetCommand(click.Command):
                 break
             index += 2 if args[index] in with_value else 1
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 (click's)
+        """Carry it out, with polars' first thread started: it takes no signal of the script's."""
+        from traceview.collectors.launch import threads_without_signals
+
+        with threads_without_signals():
+            import_module("polars")
+        return super().invoke(ctx)
 
 
 def collecting(function: F) -> F:

@@ -146,6 +146,7 @@ def _carry_out(
     from traceview.contracts import text_of
     from traceview.reports.rollout import terminal
     from traceview.rollout import assess, read_shapes, to_json
+    from traceview.words.text import one_line
 
     shapes = (shapes_file, read_shapes(shapes_file)) if shapes_file is not None else None
     wanted, console = Wanted(as_json, False, False, None, (), ()), Console()
@@ -159,7 +160,7 @@ def _carry_out(
         found, unwritten = diagnosed(run, wanted, choice, refresh=new)
         if unwritten is not None:
             raise unwritten
-        click.echo(f"traceview: {found.verdict.sentence}", err=True)
+        console.say(one_line(found.verdict.sentence))
         click.echo(f"report: {run.folder / 'report.html'}", err=True)
         failed = found.verdict.outcome == "failed"
         stopped = any(each.ending.kind == "interrupted" for each in run.manifest.passes)
@@ -179,12 +180,12 @@ def _carry_out(
         memory_limit=memory_limit,
         own_cache="TORCHINDUCTOR_CACHE_DIR" in os.environ,
     )
-    page = _write(run, made)
     if as_json:
         click.echo(text_of(to_json(made)))
     else:
         color = stdout_color()
         click.echo(terminal(made, width=stdout_width(), color=color), color=color)
+    page = _write(run, made)
     click.echo(f"rollout: {page}", err=as_json)
     if open_page and click.launch(page.resolve().as_uri()) != 0:
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)

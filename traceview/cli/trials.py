@@ -13,7 +13,7 @@ import click
 
 from traceview.cli.again import inside, run_folder, run_of
 from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
-from traceview.cli.scripts import INTERRUPTED
+from traceview.cli.scripts import INTERRUPTED, interrupted
 from traceview.errors import UsageError
 from traceview.torchtext.stages import STAGES
 
@@ -280,6 +280,7 @@ def _carry_out(
     from traceview.contracts import text_of
     from traceview.reports.trials import terminal
     from traceview.trials import to_json
+    from traceview.words.text import one_line
 
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
     choice, console = wanted.choice_before(), Console()
@@ -294,28 +295,28 @@ def _carry_out(
         found, unwritten = diagnosed(run, wanted, choice, refresh=not again)
         if unwritten is not None:
             raise unwritten
-        click.echo(f"traceview: {found.verdict.sentence}", err=True)
+        console.say(one_line(found.verdict.sentence))
         click.echo(f"report: {run.folder / 'report.html'}", err=True)
         plan = make_plan(found, choice, run, budget)
         how = How(plan.baseline == "eager" or options.warm, keep_debug)
         made = _tried(plan, found, run, _doors(trials, plan.baseline, console, how))
     console.progress(None)
-    page = _write(run, made, found)
+    color = stdout_color()
     if as_json:
         click.echo(text_of(to_json(made)))
     else:
-        color = stdout_color()
         click.echo(terminal(made, width=stdout_width(), color=color), color=color)
-        if patch := made.recommended and made.recommended.patch:
-            number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
-            command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
-            click.echo(f"write the patch into the file: {command}")
+    page = _write(run, made, found)  # what was measured is printed even if the disk is full
+    if (patch := made.recommended and made.recommended.patch) and not as_json:
+        number = next(n for n, trial in enumerate(made.trials, 1) if trial.patch == patch)
+        command = shlex.join(["traceview", "try", "--apply", str(number), str(run.folder)])
+        click.echo(f"write the patch into the file: {command}")
     click.echo(f"results: {page}", err=as_json)
     if open_page and click.launch(page.resolve().as_uri()) != 0:
         click.echo("traceview: No browser can be started here; open it by hand.", err=True)
     if found.verdict.outcome == "failed" and not any(trial.ratio for trial in made.trials):
         return FAILED
-    if any(row.why == "interrupted" for row in made.not_tried):
+    if interrupted(run) or any(row.why == "interrupted" for row in made.not_tried):
         return INTERRUPTED
     best = made.recommended
     enough = require_gain is None or (best is not None and best.interval[0] >= require_gain)

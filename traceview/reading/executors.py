@@ -245,23 +245,26 @@ def _killed_unless_done() -> Iterator[None]:
 def _no_interrupt() -> Iterator[None]:
     """Processes that start in here never see a Ctrl-C, not even while they import what they need.
 
-    The terminal sends it to every process; this one gets its own afterwards. The mask, which
-    processes inherit, is one thread's: another thread may take the signal for this one.
+    The terminal sends it to every process; this one gets its own afterwards, and what would end it,
+    so that none of them is left half started. The mask, which processes inherit, is one thread's:
+    another thread may take the signal for this one.
     """
     resource_tracker.ensure_running()  # its start would let the signal through
     seen: list[int] = []
-    former = None
+    former = {}
     if threading.current_thread() is threading.main_thread():
-        former = signal.signal(signal.SIGINT, lambda number, _frame: seen.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                former[number] = signal.signal(number, lambda number, _frame: seen.append(number))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if former is not None:
-            signal.signal(signal.SIGINT, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)
     if seen:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(seen[0])
 
 
 @contextmanager

@@ -8,7 +8,8 @@ all ranks and compiles, and on disk everything stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
 
@@ -55,20 +56,24 @@ def open_tables(run: Run) -> Tables:
         remedy = "Run `traceview postmortem` again with the same logs and --resume."
         raise NothingToAnalyse(fact, remedy, slug="unfinished") from error
     chosen = _ranks(inputs)
-    traces = _scan(run.folder, "traces").collect()
+    read = partial(_read, run.folder)
+    traces = read("traces", _scan(run.folder, "traces"))
     aside = parts_aside(traces, inputs)
     result = Tables({"inputs": inputs})
-    result.put_later("unreadable", _scan(run.folder, "unreadable").collect)
+    # of every trace, also of those that are set aside
+    result.put_later("unreadable", partial(read, "unreadable", _scan(run.folder, "unreadable")))
     slowest: list[str] | None = None
     for name in all_tables():  # compiles come before what is read of the slowest
-        if name in recorded:
+        if name in recorded and name != "unreadable":
             ranks = chosen if name in _OF_CHOSEN else None
             scan = partial(_scan, run.folder, name, ranks, aside)
             if name == "graphs" and slowest is not None:
-                slowest, graphs = _within_budget(scan, slowest)
+                with _intact(run.folder, name):
+                    slowest, graphs = _within_budget(scan, slowest)
                 result.put(name, graphs)
                 continue
-            result.put_later(name, scan(slowest if name in _OF_SLOWEST else None).collect)
+            compiles = slowest if name in _OF_SLOWEST else None
+            result.put_later(name, partial(read, name, scan(compiles)))
         if name == "compiles":
             spent = (
                 result["compiles"]
@@ -123,7 +128,7 @@ def of_chosen(tables: Tables) -> Tables:
 
 def choose(run: Path, inputs: pl.DataFrame) -> pl.DataFrame:
     """``inputs`` with the ranks that are chosen marked."""
-    digests = _scan(run, "compile_digests").collect()
+    digests = _read(run, "compile_digests", _scan(run, "compile_digests"))
     same = pl.struct("compile_id", "graph", "guards", "collectives").hash().sort()
     groups = (
         digests.group_by("pass", "rank")
@@ -183,6 +188,23 @@ def _within_budget(
     return slowest[:fitting], read(slowest[:fitting]).collect()
 
 
+@contextmanager
+def _intact(run: Path, name: str) -> Iterator[None]:
+    """NothingToAnalyse if a file of the table is damaged, or of other columns."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        why = str(error).partition("\n")[0].rstrip(".")
+        fact = f"Table {name} of the post-mortem in {run} is damaged ({why})."
+        remedy = "Run `traceview postmortem` again with the same logs and another folder, -o DIR."
+        raise NothingToAnalyse(fact, remedy, slug="damaged-table") from error
+
+
+def _read(run: Path, name: str, scan: pl.LazyFrame) -> pl.DataFrame:
+    with _intact(run, name):
+        return scan.collect()
+
+
 def _scan(
     run: Path,
     name: str,
@@ -210,7 +232,7 @@ def _scan(
         scan = scan.filter(key.is_null() | key.is_in(compiles))
     if ranks is not None:
         scan = scan.join(ranks.lazy(), on=["pass", "rank"], how="semi", nulls_equal=True)
-    return scan.select(*schema)
+    return scan.select(pl.col(column).cast(dtype) for column, dtype in schema.items())
 
 
 # Profiler traces of one rank and stance, of which one is looked at. Rows name no trace: their times

@@ -22,7 +22,7 @@ _INVISIBLE = re.compile(
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 #: What a spreadsheet takes for the beginning of a formula.
-_FORMULA = tuple("=+-@\t\r")
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 # Emoji sequences and Indic scripts need the joiners; they reorder nothing.
 _HARMLESS = frozenset("\u200c\u200d")
 _NOT_WORTH_CUTTING = 25  # characters: as many as are put in their place
