@@ -54,6 +54,7 @@ FOLLOWS = frozenset(
         "rc-limit-hit",
         "ap-call-overhead",
         "cap-debug-backend",
+        "ct-repeated-blocks",
         "ct-repeated-same-compile",
         "ap-not-in-model",
         "ap-grad-inference",

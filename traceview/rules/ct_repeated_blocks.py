@@ -12,14 +12,15 @@ In the graph that Dynamo captured, the same operations with the same shapes, fro
 occur at least eight times: in a row, or as calls of one function with other operations between. The
 cost is the seconds of that compile, by the part of its operations that lie in these blocks, less
 one block. The location is the torch.compile call, which is what to change; a line of the block is
-listed with it. Blocks so small that entering each one would make the step a quarter longer are not
-reported: they would cost more than they save.
+listed with it. Where entering each block would make the step a quarter longer, several of them are
+one: a function that does so many that it would not.
 
 A warning where that is at least a quarter of a job whose length is known, or a minute. Otherwise
 information.
 
 ## What to do
-Compile each block instead of the whole model (`for block in model.blocks: block.compile()`). One
+Compile each block, or a few small ones together, instead of the whole model
+(`for block in model.blocks: block.compile()`). One
 compile serves all of them, or two in training, where the first block's input needs no gradient.
 Nothing fuses across block boundaries any more; to keep one graph, mark the block as
 `torch.compiler.nested_compile_region`.
@@ -38,6 +39,7 @@ Nothing fuses across block boundaries any more; to keep one graph, mark the bloc
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -46,6 +48,7 @@ from operator import eq, itemgetter
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from traceview.derive.speedup import REAL_JOB_S
 from traceview.rules import _recompiles, _starts
@@ -119,10 +122,12 @@ def check(
         if whole < least_seconds:
             continue
         found = repeated(operations(graph["text"] or ""), fewest_blocks)
-        if found is None or whole * found.share < least_seconds:
+        if found is None:
             continue
-        if step is not None and found.count * _ENTRY_MS > _MOST_ENTERING * step:
-            continue  # calling each block by itself would take much of the step
+        entering = found.count * _ENTRY_MS / (_MOST_ENTERING * step) if step else 0.0
+        found = structs.replace(found, together=max(1, math.ceil(entering)))
+        if whole * found.share < least_seconds or 2 * found.together > found.count:
+            continue
         frame = _recompiles.frame_of(compiles[0])
         known = slowest.get(frame)
         if known is None or whole * found.share > (known.cost.seconds or 0.0):
@@ -149,6 +154,12 @@ def _finding(
     else:
         what = f"{function}()"
         code = f"{function} = torch.compile({function})  # not what calls it in a loop"
+    if found.together > 1:
+        what = f"a function that does {found.together} of them"
+        code = (
+            "@torch.compile  # not what calls it in a loop\n"
+            f"def some(…):\n    for _ in range({found.together}): …"
+        )
     repeats = f"the same {each} {'in a row ' if found.in_a_row else ''}{found.count} times"
     text = (
         f"compile {graph['compile_id']}: {plural(found.graph_operations, 'operation')}, {repeats}"
@@ -162,14 +173,17 @@ def _finding(
         ),
         explanation=(
             f"They are {percent(each * found.count / found.graph_operations)} of a graph that took "
-            f"{seconds(whole)} to compile. Compiled once, one block serves for all of them."
+            f"{seconds(whole)} to compile. What is compiled once serves for all of them."
         ),
-        cost=Cost(seconds=cost, about="compiling all blocks but one, without a warm cache"),
+        cost=Cost(
+            seconds=cost,
+            about=f"compiling all blocks but {found.together}, without a warm cache",
+        ),
         confidence="derived",
         location=call or found.place,
         evidence=(from_row(text, "graphs", graph),),
         what_to_do=(
-            f"Compile {what} instead of the whole model. Nothing fuses across its boundaries then: "
+            f"Compile {what} instead of all of them. Nothing fuses across its boundaries then: "
             f"compare the step's time."
             + (_NESTED if version is not None and version >= _NESTED_SINCE else "")
         ),
@@ -190,18 +204,19 @@ class Operation(NamedTuple):
 class Blocks(msgspec.Struct, frozen=True):
     """``count`` equal blocks: one's operations, and how many the graph has.
 
-    ``in_a_row``: nothing stands between them.
+    ``in_a_row``: nothing stands between them. ``together``: how many to compile as one.
     """
 
     operations: tuple[Operation, ...]
     count: int
     graph_operations: int
     in_a_row: bool = True
+    together: int = 1
 
     @property
     def share(self) -> float:
-        """Of the graph's operations, those that lie in blocks after the first."""
-        return len(self.operations) * (self.count - 1) / self.graph_operations
+        """Of the graph's operations, those that lie in blocks that need no compile of their own."""
+        return len(self.operations) * (self.count - self.together) / self.graph_operations
 
     @property
     def place(self) -> Location | None:
