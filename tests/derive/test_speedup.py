@@ -175,6 +175,25 @@ def test_a_disqualified_pair_does_not_count():
     assert (row["pairs_used"], row["pairs_measured"], row["speedup"]) == (5, 6, 2.0)
 
 
+@pytest.mark.parametrize(("compile_ms", "outcome"), [(1.0, "helped"), (500.0, "hurt")])
+def test_compiles_that_come_again_and_again_are_part_of_the_job(compile_ms, outcome):
+    rows = blocks([(2.0, 1.0)] * 12)
+    for block in rows[3::8]:  # the compiled block of every fourth pair
+        block |= {"duration_ms": 50.0 + compile_ms, "compiles_inside": 1}
+    row = row_of(blocks=rows)
+    assert (row["outcome"], row["compiles_between"]) == (outcome, 3)
+    assert (row["eager_ms"], row["compiled_ms"], row["speedup_low"]) == (2.0, 1.0, 2.0)
+    assert row["compiled_mean_ms"] == pytest.approx(1 + 3 * compile_ms / (12 * 50))
+
+
+def test_other_work_without_a_compile_decides_nothing():
+    rows = blocks(
+        [(2.0, 1.0)] * 9 + [(2.0, 30.0), (2.0, 1.0), (2.0, 30.0), (2.0, 1.0), (2.0, 30.0)]
+    )
+    row = row_of(blocks=rows)
+    assert (row["outcome"], row["compiles_between"]) == ("helped", 0)
+
+
 def test_two_pairs_are_too_few_but_are_shown():
     row = row_of(blocks=blocks([(2.0, 1.0)] * 2))
     assert row["outcome"] == "not_measured"

@@ -113,6 +113,12 @@ class TestOtherWork:
             "takes 3.00 ms instead of 24.0 ms on average (8.00×)."
         )
 
+    def test_what_decides_is_the_headline_and_this_the_rest(self):
+        hurt = {"outcome": "hurt", "eager_ms": 2.0, "compiled_ms": 0.2, "compiled_mean_ms": 30.0}
+        assert with_other_work({**self.ROW, **hurt}) == (
+            "Where nothing compiles, a step takes 0.200 ms instead of 2.00 ms (10.00×)."
+        )
+
     @pytest.mark.parametrize(
         "known",
         [

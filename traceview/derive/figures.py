@@ -50,6 +50,14 @@ class Figures(msgspec.Struct, frozen=True):
     pairs_replayed: int = 0
     steps_timed: int = 0
     compiles_inside: int = 0
+    compiles_between: int = 0
+
+    @property
+    def whole_ratio(self) -> float | None:
+        """Eager over compiled with compiles that recur; None where none do."""
+        if not (self.compiles_between and self.eager_mean_ms and self.compiled_mean_ms):
+            return None
+        return self.eager_mean_ms / self.compiled_mean_ms
 
 
 class PairedRatio(msgspec.Struct, frozen=True):
@@ -125,7 +133,8 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
     columns = ("eager_ms", "compiled_ms", "weight")
     timed_ms = ratio_of_pairs(*(used[name].to_list() for name in columns))
     low, high = timed_ms.interval or (None, None)
-    eager_mean, compiled_mean = _means(pairs.filter("other_work"), used, blocks, anchor)
+    other = pairs.filter("other_work", pl.col("speedup").is_not_null(), clock=used["clock"][0])
+    eager_mean, compiled_mean = _means(other, used, blocks, anchor)
     return Figures(
         basis="paired_blocks",
         clock=used["clock"][0],
@@ -141,6 +150,7 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
         pairs_replayed=int(used["replayed"].fill_null(False).sum()),
         steps_timed=int(timed["steps"].sum()),
         compiles_inside=int(used["compiles_inside"].sum()),
+        compiles_between=0 if eager_mean is None else int(other["compiles_inside"].sum()),
     )
 
 
@@ -152,8 +162,6 @@ def _means(
     What happens once (a late recompile) is no part of a step; what comes back in the later half of
     the pairs is, on average: a generation loop sets up each sequence between its steps.
     """
-    clock = pl.col("clock") == used["clock"][0]
-    other = other.filter(clock, pl.col("speedup").is_not_null())
     middle = used["pair_index"].median()
     if other.height < RECURS or not (other["pair_index"] > middle).any():
         return None, None

@@ -1,8 +1,9 @@
 """The outcome of a run in one word, and the reason in one sentence where it is no measured one.
 
 ``helped`` and ``hurt`` need the whole 95 % interval beyond 3 %; all else that was measured is
-``neutral``. A target that failed on its own is ``failed``, whatever was measured until then. Where
-nothing runs compiled there is nothing to compare, unless trying to compile slows the steps down.
+``neutral``. What gains between compiles that come back again and again hurts if these take more. A
+target that failed on its own is ``failed``, whatever was measured until then. Where nothing runs
+compiled there is nothing to compare, unless trying to compile slows the steps down.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def measured_outcome(measured: Figures) -> str | None:
     if low is None or high is None:
         return None
     if low > HELPED_ABOVE:
-        return "helped"
+        return "hurt" if (measured.whole_ratio or 1.0) < HURT_BELOW else "helped"
     return "hurt" if high < HURT_BELOW else "neutral"
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from traceview.diagnosis.focus import Focus
 from traceview.diagnosis.model import CompileLine, Region, Verdict
+from traceview.diagnosis.verdict import hurts_by_compiles
 from traceview.tables import Tables
 from traceview.words.names import at_line
 from traceview.words.numbers import ordinal, plural, ratio, ratio_interval, together
@@ -63,6 +64,10 @@ def with_other_work(row: Mapping[str, Any]) -> str:
     whole = eager / compiled
     if low <= whole <= high or abs(whole / middle - 1) < _MOVES:
         return ""
+    if hurts_by_compiles(dict(row)):
+        after, before = together(row["compiled_ms"], row["eager_ms"])
+        between = f"a step takes {after} instead of {before} ({ratio(middle)})"
+        return f"Where nothing compiles, {between}."
     before, after = together(eager, compiled)
     return (
         "Blocks in which other work recurs between the steps do not count; with them a step takes"

@@ -35,6 +35,8 @@ EXPLAINED = 0.5
 LEAST_PART = 0.01
 #: The effect of that part.
 SMALL_PARTS = "small_parts"
+#: The effect of compiles that recur between the steps.
+COMPILING = "compiling_again"
 #: The effect of a reason that is no part of a difference: why code was not compiled.
 NOT_CAPTURED = "not_captured"
 #: Stage of the rules on what Dynamo captures: only these can be why nothing was compiled.
@@ -67,6 +69,7 @@ def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
         row = {**row, "outcome": "failed", "reason": f"rank {other['rank']}: {other['reason']}"}
     if row["outcome"] == "not_compiled":  # both sides ran the same code: their ratio says nothing
         row = {**row, "speedup": None, "speedup_low": None, "compiled_ms": None}
+    row |= _whole(row)
     low, high = row["speedup_low"], row["speedup_high"]
     eager, compiled = row["eager_ms"], row["compiled_ms"]
     verdict = Verdict(
@@ -85,6 +88,20 @@ def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
         ended=ending(focus.first(tables["runs"])),
     )
     return verdict, row["reason"]
+
+
+def hurts_by_compiles(row: Row) -> bool:
+    """Whether steps gain, and lose it again to compiles that recur (a row of ``speedups``)."""
+    return row.get("outcome") == "hurt" and (row.get("speedup_low") or 0.0) > 1.0
+
+
+def _whole(row: Row) -> Row:
+    """The figures of a verdict with compiles that recur, where these decide it."""
+    if not hurts_by_compiles(row):
+        return {}
+    eager, compiled = row["eager_mean_ms"], row["compiled_mean_ms"]
+    none = {"speedup_low": None, "speedup_high": None}
+    return {"eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled, **none}
 
 
 def explained(
@@ -122,6 +139,11 @@ def explained(
                     its[key] = max(its.get(key, 0.0), found.cost.ms_per_step or 0.0)
             for (name, code), ms in its.items():
                 accounts[name][code] += ms
+        if hurts_by_compiles(timed := focus.first(tables["speedups"])):
+            both = (timed["compiled_mean_ms"], timed["eager_mean_ms"])
+            again = (both[0] - timed["compiled_ms"]) - (both[1] - timed["eager_ms"])
+            rows = [*rows, {"effect": COMPILING, "what": "", "ms": again}]
+            bases[COMPILING] = "measured"
         neutral = verdict.outcome == "neutral"
         of = verdict.eager_ms if neutral else verdict.difference_ms
         why = difference(

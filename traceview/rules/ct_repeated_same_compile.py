@@ -65,6 +65,7 @@ from traceview.words import names
 CODE = "TV608"
 NEEDS = frozenset({"compiles", "graphs"})
 SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"compiling_again"})
 
 #: Two may be a comparison of settings; the third makes a pattern.
 FEWEST_COMPILES = 3

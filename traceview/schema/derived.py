@@ -46,6 +46,7 @@ SPEEDUPS = table("speedups", "the measured speedup of a step, per rank (rank of 
     Column("pairs_replayed", pl.Int32, "of those behind the figure: calls repeated on copies of their inputs after the script's end"),
     Column("steps_timed", pl.Int64, "steps inside those blocks, both stances"),
     Column("compiles_inside", pl.Int64, "compiles inside the blocks behind the figure: 0 unless it never went quiet"),
+    Column("compiles_between", pl.Int64, "compiles inside blocks left out for other work, where such blocks recur"),
     Column("outcome", pl.String, "helped, neutral, hurt, failed, not_compiled, not_measured"),
     Column("compile_s", pl.Float64, "cold compile, host seconds in which anything compiled (union)"),
     Column("break_even_steps", pl.Int64, "compile_s over seconds saved per step; null: never or unknown"),
@@ -81,6 +82,7 @@ CALLABLE_SPEEDUPS = table("callable_speedups", "one torch.compile call, or the o
     Column("pairs_replayed", pl.Int32, "as in speedups"),
     Column("steps_timed", pl.Int64, "steps inside those blocks, both stances"),
     Column("compiles_inside", pl.Int64, "compiles inside the blocks behind the figure"),
+    Column("compiles_between", pl.Int64, "as in speedups"),
 )
 
 ACCOUNTING = table("accounting", "time per step of one category, from the profiler window",

@@ -91,6 +91,7 @@ EFFECTS = {
     "other_kernels": ("other kernels", "other kernels"),
     "other_idle": ("less other idle time", "more other idle time"),
     "small_parts": ("smaller parts", "smaller parts"),
+    "compiling_again": ("less compiling", "compiling again and again"),
     "unexplained": ("unexplained", "unexplained"),
 }
 RECOMPILES = {

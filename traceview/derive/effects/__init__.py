@@ -20,7 +20,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.causes import SPEED
+from traceview.derive.causes import COMPILE, HOST_COMPILE, SPEED
 from traceview.derive.effects.graphs import GraphFacts
 from traceview.derive.effects.groups import group_parts
 from traceview.derive.effects.idle import idle_parts
@@ -39,6 +39,7 @@ from traceview.tables import Tables, from_rows, grouped
 __all__ = ["effect_tables"]
 
 Row = dict[str, Any]
+_COMPILES = (COMPILE, HOST_COMPILE)
 #: What of a part is a column of ``waterfall_rows``.
 _SHOWN = ("effect", "group_id", "what", "file", "line", "eager_ms", "compiled_ms", "ms")
 
@@ -92,6 +93,8 @@ def _parts(tables: Tables, speedup: Row) -> tuple[list[Part], list[Kernel]]:
     accounts = [row for row in _rows(tables, "accounting", speedup) if row["ms"] is not None]
     if None in timed.values() or {row["stance"] for row in accounts} != set(STANCES):
         return [], []
+    if not speedup["compiles_inside"]:
+        accounts = _without_compiles(accounts)
     slower = {stance: _slower(accounts, stance) for stance in STANCES}
     accounts = _as_timed((row for row in accounts if row["category"] != SPEED), slower)
     kernels = timed_kernels(_rows(tables, "matched_kernels", speedup), accounts)
@@ -116,6 +119,21 @@ def _parts(tables: Tables, speedup: Row) -> tuple[list[Part], list[Kernel]]:
             Part(UNEXPLAINED, "not in the accounting", rest, None, None, clock, derived=False)
         )
     return parts, kernels
+
+
+def _without_compiles(accounts: Sequence[Row]) -> list[Row]:
+    """``accounts`` of steps that were timed without the compiles that the window caught."""
+    caught: dict[str, float] = {}
+    for row in accounts:
+        if row["category"] in _COMPILES:
+            caught[row["stance"]] = caught.get(row["stance"], 0.0) + row["ms"]
+    return [
+        row | {"ms": row["ms"] + caught.get(row["stance"], 0.0)}
+        if row["kind"] == "unexplained"
+        else row
+        for row in accounts
+        if row["category"] not in _COMPILES
+    ]
 
 
 def _slower(accounts: Sequence[Row], stance: str) -> Callable[[Row], float]:
