@@ -168,6 +168,7 @@ def test_a_process_that_reads_ahead_gets_the_limits():
     assert beside.limits is limits
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_command_and_its_readers_keep_to_given_limits(tmp_path, monkeypatch, workers):
     monkeypatch.chdir(tmp_path)
