@@ -111,7 +111,15 @@ class _Replayed:
             stack.callback(self._driver.restart)
             stack.enter_context(taken.mode.entered(torch))
             args, kwargs = cloned((taken.args, taken.kwargs), torch)
-            state = _State(torch, _written_to(parts, gate, (args, kwargs)))
+            # The arguments, and all that the callable computes with but its parameters.
+            given = (args, kwargs)
+            found = Originals(parts.torch, parts.frames)
+            found.of_callable(gate.original)
+            found.of(given)
+            tensors = [t for t in found.tensors() if not isinstance(t, parts.torch.nn.Parameter)]
+            if sum(each.numel() * each.element_size() for each in tensors) > 2 * MOST_BYTES:
+                raise NotReplayed("what its calls may write into is too large to be copied")
+            state = _State(torch, tensors)
             stack.callback(state.restore)
             call: Any = counting(gate, control, Calls(parts, self._driver))
             if any(enabled for enabled, _ in taken.mode.autocast.values()):
@@ -172,17 +180,6 @@ class _State:
         """Inference tensors count none: then every call counts as one that has written."""
         known = (0 if tensor.is_inference() else tensor._version for tensor, _ in self._kept)
         return [*known, time.perf_counter_ns() * any(t.is_inference() for t, _ in self._kept)]
-
-
-def _written_to(parts: Parts, gate: Gate, given: Any) -> list[Any]:
-    """The arguments, and all that the callable computes with but its parameters."""
-    found = Originals(parts.torch, parts.frames)
-    found.of_callable(gate.original)
-    found.of(given)
-    tensors = [t for t in found.tensors() if not isinstance(t, parts.torch.nn.Parameter)]
-    if sum(each.numel() * each.element_size() for each in tensors) > 2 * MOST_BYTES:
-        raise NotReplayed("what its calls may write into is too large to be copied")
-    return tensors
 
 
 def _casting_each(call: Callable[..., Any], taken: Taken, torch: Any) -> Callable[..., Any]:
