@@ -115,19 +115,15 @@ def with_given(texts: Iterable[str]) -> Limits:
     return replace(now, **given)
 
 
-def _inherited() -> Limits:
-    try:
-        return msgspec.json.decode(os.environ.get(VARIABLE, "{}"), type=Limits)
-    except NOT_JSON:
-        return Limits()
-
-
 def as_variable() -> dict[str, str]:
     """What a process that is started needs in its environment."""
     return {VARIABLE: msgspec.json.encode(now).decode()}
 
 
-now = _inherited()
+try:
+    now = msgspec.json.decode(os.environ.get(VARIABLE, "{}"), type=Limits)
+except NOT_JSON:
+    now = Limits()
 
 
 @contextmanager
