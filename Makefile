@@ -1,9 +1,10 @@
 # Everything here makes what it needs, in .venv, and can be run again.
 #
 #   make demo     diagnose a bundled script; ends with the verdict and the path of report.html
-#   make test     run the tests, but for those of packaging
+#   make test     run the fast tests: under 4 minutes on 2 cores; no torch.compile, no browser
+#   make test-live    run the others: torch.compile, scripts and commands as processes, a browser
 #   make docs-rules   write the rules' pages again
-#   make check    what has to hold before a change lands: tests, ruff, mypy, packaging
+#   make check    what has to hold before a change lands: all tests, ruff, mypy, packaging
 
 PYTHON ?= python3
 TORCH  ?= torch==2.13.0
@@ -11,7 +12,7 @@ DEMO   ?= pointwise
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check lint types package docs-rules clean
+.PHONY: demo test test-live check lint types package docs-rules clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -19,10 +20,14 @@ demo: $(VENV)/.installed
 	@$(BIN)/traceview demo $(DEMO)
 
 test: $(VENV)/.installed-dev
-	@echo "== running the tests"
-	@$(BIN)/python -m pytest -n auto -m "not packaging"
+	@echo "== running the fast tests (make test-live: the others)"
+	@$(BIN)/python -m pytest -n auto -m "not live and not browser and not packaging"
 
-check: test lint types package
+test-live: $(VENV)/.installed-dev
+	@echo "== running the tests that compile, start scripts and commands, or open a browser"
+	@$(BIN)/python -m pytest -n auto -m "live or browser"
+
+check: test test-live lint types package
 
 lint: $(VENV)/.installed-dev
 	@echo "== ruff"

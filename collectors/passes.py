@@ -64,37 +64,36 @@ def collect(options: CollectOptions, console: Console) -> Run:
     """
     target = find_target(options, console)
     with contextlib.ExitStack() as held:
-        return _collected(options, console, target, output_folder(options, console, held))
-
-
-def _collected(options: CollectOptions, console: Console, target: Target, folder: Path) -> Run:
-    kept = {name: value for name, value in asdict(options).items() if name not in ("out", "args")}
-    manifest = Manifest(
-        traceview=traceview.__version__,
-        created_us=time.time() * 1e6,
-        target=masked_arguments([options.target, *options.args]),
-        target_kind=options.kind,
-        cwd=str(Path.cwd()),
-        python=target.python,
-        options=kept,
-        nproc=options.nproc,
-        notes=list(target.notes),
-    )
-    run = Run.create(folder, manifest)
-    try:
-        collector = _Collector(options, target, run, console)
-        cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
-        for again in _more_passes(options, cold):
-            collector.run_pass(again)
-    finally:
-        if not options.keep_cache:
-            shutil.rmtree(run.folder / "cache", ignore_errors=True)
-    for record in run.manifest.passes if options.tlparse else ():
-        console.progress("writing tlparse's report")
-        run.manifest.notes += write_reports(run, record)
-    console.progress(None)
-    run.save()
-    return run
+        folder = output_folder(options, console, held)
+        kept = {
+            name: value for name, value in asdict(options).items() if name not in ("out", "args")
+        }
+        manifest = Manifest(
+            traceview=traceview.__version__,
+            created_us=time.time() * 1e6,
+            target=masked_arguments([options.target, *options.args]),
+            target_kind=options.kind,
+            cwd=str(Path.cwd()),
+            python=target.python,
+            options=kept,
+            nproc=options.nproc,
+            notes=list(target.notes),
+        )
+        run = Run.create(folder, manifest)
+        try:
+            collector = _Collector(options, target, run, console)
+            cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
+            for again in _more_passes(options, cold):
+                collector.run_pass(again)
+        finally:
+            if not options.keep_cache:
+                shutil.rmtree(run.folder / "cache", ignore_errors=True)
+        for record in run.manifest.passes if options.tlparse else ():
+            console.progress("writing tlparse's report")
+            run.manifest.notes += write_reports(run, record)
+        console.progress(None)
+        run.save()
+        return run
 
 
 class _Collector:

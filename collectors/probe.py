@@ -64,7 +64,23 @@ def find_target(options: CollectOptions, console: Console) -> Target:
         console.say(note)
     python, facts = _chosen_python(options)
     check_versions(python, facts)
-    _check_target(options, python, facts, console)
+    # What the interpreter found about the target: one that can't be compiled can't be run.
+    problem, text, name = facts.get("problem"), facts.get("text"), options.target
+    if problem == "syntax":
+        console.say(str(text).rstrip())
+        where = f", line {facts['line']}" if facts.get("line") else ""
+        fact = f"{python} can't compile {name}{where}, so nothing was run."
+        raise TargetUnusable(fact, "Fix the line that Python reports.", slug="syntax-error")
+    if problem == "unreadable":
+        fact = f"Can't read {name} ({text})."
+        raise TargetUnusable(fact, "Check its permissions.", slug="script-unreadable")
+    if problem == "missing":
+        fact = f"{python} has no module named {name}."
+        remedy = "Run from the folder that contains its package, or set PYTHONPATH."
+        raise TargetUnusable(fact, remedy, slug="module-missing")
+    if problem == "package":
+        fact = f"{name} is a package without a __main__ module."
+        raise TargetUnusable(fact, "Give the name of a module in it.", slug="module-is-package")
     return Target(
         python=python,
         torch_version=facts["torch_version"],
@@ -184,25 +200,3 @@ def check_versions(python: str, facts: dict[str, Any]) -> None:
         fact = f"{python} has torch {torch_version}; traceview needs 2.6 or later."
         remedy = "Upgrade torch there, or choose another interpreter with --python PATH."
         raise TargetUnusable(fact, remedy, slug="torch-too-old")
-
-
-def _check_target(
-    options: CollectOptions, python: str, facts: dict[str, Any], console: Console
-) -> None:
-    """What the interpreter found about the target: one that can't be compiled can't be run."""
-    problem, text, name = facts.get("problem"), facts.get("text"), options.target
-    if problem == "syntax":
-        console.say(str(text).rstrip())
-        where = f", line {facts['line']}" if facts.get("line") else ""
-        fact = f"{python} can't compile {name}{where}, so nothing was run."
-        raise TargetUnusable(fact, "Fix the line that Python reports.", slug="syntax-error")
-    if problem == "unreadable":
-        fact = f"Can't read {name} ({text})."
-        raise TargetUnusable(fact, "Check its permissions.", slug="script-unreadable")
-    if problem == "missing":
-        fact = f"{python} has no module named {name}."
-        remedy = "Run from the folder that contains its package, or set PYTHONPATH."
-        raise TargetUnusable(fact, remedy, slug="module-missing")
-    if problem == "package":
-        fact = f"{name} is a package without a __main__ module."
-        raise TargetUnusable(fact, "Give the name of a module in it.", slug="module-is-package")

@@ -4,23 +4,30 @@ import gc
 import os
 import shutil
 import sys
+from pathlib import Path
 
 os.environ["POLARS_MAX_THREADS"] = "1"  # the workers are as many as processors, and tables small
 os.environ["POLARS_NO_PARTITION"] = "1"  # a group_by of a small table in a third of its time
 
 import pytest
 import recordings
-from grouping import group, in_order
+from grouping import SLOW, group, in_order
 from msgspec.structs import replace
 
 from traceview import limits
 
+TESTS = Path(__file__).parent
 CHROMIUM = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--no-first-run", "--disable-default-apps", "--hide-scrollbars",
 )  # fmt: skip
 LEFT_BY_TORCH = ("TORCH", "TRITON", "INDUCTOR")  # how the names of its variables begin
+#: Folders of tests that work on tables, and start no thread that does.
+ON_TABLES = frozenset((
+    "check", "compare", "derive", "diagnosis", "jobs", "reports", "rules", "ticket", "torchtext",
+    "trials", "truth", "words",
+))  # fmt: skip
 
 
 def pytest_configure(config):
@@ -77,6 +84,17 @@ def pytest_xdist_make_scheduler(config, log):
 
     config.option.loadscopereorder = False
     return Groups(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Tests that work on tables run where each operation costs least."""
+    folder = pyfuncitem.path.relative_to(TESTS).parts[0]
+    if folder not in ON_TABLES or any(map(pyfuncitem.get_closest_marker, SLOW)):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    recordings.at_once(pyfuncitem.obj)(**{name: pyfuncitem.funcargs[name] for name in names})
+    return True
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,8 @@ def _pattern(words):
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
 
+#: Marks of tests that start torch, scripts, commands, a browser or a build.
+SLOW = ("live", "browser", "packaging")
 #: More files whose scripts run in forks of one process that has imported torch.
 FORKED = ("tests/test_cli_live.py", "tests/collectors/test_trials_apart.py")
 #: As ids have them: a run's name or its scenario's (bad/gb_item), or else the rule that it shows.
@@ -50,4 +52,4 @@ def in_order(items):
 
 
 def _is_slow(item):
-    return any(any(item.iter_markers(name)) for name in ("live", "browser", "packaging"))
+    return any(map(item.get_closest_marker, SLOW))

@@ -52,6 +52,7 @@ def run(tmp_path_factory):
     return folder
 
 
+@pytest.mark.live
 def test_a_recorded_run_is_read_by_its_handle(run, tmp_path):
     own = {"run": str(run)}
     whole, same, rows, tables, meaning, page = answers(
@@ -75,6 +76,7 @@ def test_a_recorded_run_is_read_by_its_handle(run, tmp_path):
     assert page["result"].startswith("# gb-item (TV101)")
 
 
+@pytest.mark.live
 def test_source_is_the_runs_own_copy_and_nothing_else(run, tmp_path):
     file, line = answers(tmp_path, ("finding", {"run": str(run), "which": "1"}))[0]["at"].rsplit(
         ":", 1
@@ -88,6 +90,7 @@ def test_source_is_the_runs_own_copy_and_nothing_else(run, tmp_path):
     assert "This run has no copy of /etc/hostname" in foreign
 
 
+@pytest.mark.live
 def test_errors_are_facts_and_the_server_goes_on(run, tmp_path):
     own = {"run": str(run)}
     *errors, right = answers(
@@ -123,6 +126,7 @@ def test_no_text_of_a_log_acts_in_an_answer(run, tmp_path):
         assert not {*act[:1], "\u202e", "\x9b"} & {*text}
 
 
+@pytest.mark.live
 def test_a_job_of_logs(tmp_path):
     logs = unpack("bad-gb_item", tmp_path) / "raw"
     (found,) = answers(tmp_path, ("postmortem", {"paths": [str(logs)]}))

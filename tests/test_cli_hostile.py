@@ -65,6 +65,7 @@ FILES = [
 FREE = {"raw/cold/stderr.txt", "raw/sources/*.py"}
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("patterns", FILES)
 def test_files_that_are_missing_cut_or_foreign(cli, tmp_path, patterns):
     run = unpack("bad-gb_item", tmp_path)

@@ -19,6 +19,21 @@ def parsed(command, *args):
     return command.make_context("traceview", list(args)).params
 
 
+@pytest.mark.parametrize("command", ["accuracy", "try", "sweep"])
+@pytest.mark.parametrize(
+    ("text", "meant"), [("90s", 90.0), ("10m", 600.0), ("1.5h", 5400.0), ("240", 240.0)]
+)
+def test_a_budget_is_a_time_or_plain_seconds(command, text, meant):
+    """The same words with all commands that have one."""
+    found = traceview.get_command(click.Context(traceview), command)
+    (option,) = (each for each in found.params if each.name == "budget")
+    with click.Context(found) as ctx:
+        assert option.process_value(ctx, text) == meant
+        for wrong in ("soon", "0", "-3", "5 days"):
+            with pytest.raises(click.BadParameter, match="no time such as 90s"):
+                option.process_value(ctx, wrong)
+
+
 @pytest.mark.parametrize("command", [diagnose, collect])
 def test_everything_after_the_script_is_the_scripts(command):
     params = parsed(command, "--blocks", "3", "train.py", "--blocks", "9", "-m", "x", "-o", "y")

@@ -92,6 +92,7 @@ def shell(line, **variables):
     return done
 
 
+@pytest.mark.live
 def test_streams_that_are_closed_or_speak_latin_1(tmp_path, logs):
     out = shlex.quote(str(tmp_path / "out"))
     assert shell(f"traceview postmortem --workers 1 {logs} -o {out} <&-").returncode == 0
@@ -104,6 +105,7 @@ def test_streams_that_are_closed_or_speak_latin_1(tmp_path, logs):
         assert done.stdout
 
 
+@pytest.mark.live
 def test_a_limit_on_the_size_of_files_ends_in_a_sentence(tmp_path, logs):
     for blocks in (0, 1, 16):
         out = tmp_path / f"out-{blocks}"

@@ -163,6 +163,7 @@ def test_usage(cli):
     assert [line.split()[0] for line in listed][-1] == "recompile"
 
 
+@pytest.mark.live
 def test_a_reader_that_goes_away(shared):
     process = subprocess.Popen(
         command("tables", shared), stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -173,6 +174,7 @@ def test_a_reader_that_goes_away(shared):
     assert process.wait() == 1
 
 
+@pytest.mark.live
 def test_a_full_disk_is_one_sentence(shared):
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(

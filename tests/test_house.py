@@ -54,6 +54,9 @@ FLOORS = {
 SIDE_ROOMS = {"traceview.collectors", "traceview.reports"}
 #: Circles that are known and about to go, with the reason; one that is gone must leave this list.
 KNOWN_CIRCLES = set()
+#: Modules with one importer, and the part of private functions that are called once: at most so
+#: many. Lower them when there are fewer.
+MOST_ALONE, MOST_ONCE = 110, 0.481
 #: What runs in the target's process: the standard library and the torch that is there.
 CHILD_MAY_IMPORT = set(sys.stdlib_module_names) | {"torch", "triton", "_traceview_child", "pynvml"}
 
@@ -249,3 +252,25 @@ def test_whoever_decodes_json_expects_all_that_it_may_raise():
             if _DECODE.search(body) and "NOT_JSON" not in caught + body:
                 narrow.append(f"{name}:{node.lineno} catches {caught}")
     assert narrow == []
+
+
+def test_few_modules_have_one_importer():
+    """What only one module needs belongs to it more often than not; lower this, never raise it."""
+    importers = {name: set() for name in MODULES}
+    for name in MODULES:
+        for target in set(_targets(name)) - {name}:
+            importers[target].add(name)
+    alone = [n for n, by in importers.items() if len(by) == 1 and MODULES[n].name != "__init__.py"]
+    assert len(alone) <= MOST_ALONE, sorted(alone)
+
+
+def test_few_private_functions_are_called_once():
+    """A step that is used once and says no more than its body does is read in place."""
+    private = once = 0
+    for name, path in MODULES.items():
+        text = path.read_text(encoding="utf-8")
+        for node in _tree(name).body:
+            if isinstance(node, ast.FunctionDef) and re.match("_[^_]", node.name):
+                private += 1
+                once += len(re.findall(rf"\b{node.name}\b", text)) == 2
+    assert once <= MOST_ONCE * private, f"{once} of {private}"

@@ -17,6 +17,8 @@ from mutation_fixtures import log
 from traceview import run
 from traceview.collectors.child import recorder as child
 
+pytestmark = pytest.mark.live
+
 READ = ("postmortem", "--workers", 1, "logs", "-o")
 REPORT = ("report", "out")
 ON_DISK = ("report", "disk/out")

@@ -31,6 +31,7 @@ OF_EACH = {
 }
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("name", OF_EACH.values())
 def test_damage_ends_no_command(tmp_path, name):
     """The first two seeds: a mutation of the bytes, and one of values."""

@@ -31,7 +31,16 @@ def main() -> None:
     it as it ends other programs, after it has removed its temporary files and ended its processes.
     """
     gc.set_threshold(_GARBAGE_AFTER)
-    _usable_streams()
+    # Closed standard streams become /dev/null: files opened later would take their numbers. What an
+    # output's encoding lacks is printed as a question mark, and a slow reader is waited for.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+            with suppress(OSError):
+                os.set_blocking(stream.fileno(), True)
     former = _raise_when_terminated()
     try:
         code = _run()
@@ -66,20 +75,6 @@ def _raise_when_terminated() -> dict[signal.Signals, Any]:
             if signal.getsignal(number) is signal.SIG_DFL:
                 former[number] = signal.signal(number, terminated)
     return former
-
-
-def _usable_streams() -> None:
-    """Closed standard streams become /dev/null: files opened later would take their numbers. What
-    the encoding of an output lacks is printed as a question mark, and a slow reader is waited for.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-            with suppress(OSError):
-                os.set_blocking(stream.fileno(), True)
 
 
 def _run() -> int:

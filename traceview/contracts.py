@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+
+M = TypeVar("M")
 
 _SORTED = msgspec.json.Encoder(order="sorted")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -59,6 +61,25 @@ def schema_of(
         "$defs": definitions,
     }
     return dict(_plain(made))
+
+
+def of(
+    model: type[M], number: int, title: str, module: str
+) -> tuple[Callable[[M], dict[str, Any]], Callable[[], dict[str, Any]], Callable[[], None]]:
+    """``to_json``, ``schema`` and ``write_schema`` of the contract that ``module`` holds.
+
+    Plain JSON data of a ``model``, where a number that is not finite is null; their JSON Schema;
+    and what writes schema.json: call it after a change of the model.
+    """
+
+    def schema() -> dict[str, Any]:
+        return schema_of(model, number, title)
+
+    return (
+        lambda record: {"format": number, **plain(record)},
+        schema,
+        lambda: write_beside(module, schema()),
+    )
 
 
 def write_beside(module: str, schema: dict[str, Any]) -> None:

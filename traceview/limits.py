@@ -23,6 +23,9 @@ from traceview.json_errors import NOT_JSON
 #: Limits for a process that is started to read, as JSON.
 VARIABLE = "TRACEVIEW_LIMITS"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_NUMBER = re.compile(
+    r"([0-9]{1,18}(?:\.[0-9]{1,9}(?=\s*[KMGT]))?)\s*([KMGT]?)(?:iB|B)?", re.IGNORECASE
+)
 
 
 #: Memory for an event of a trace where most is needed, once it is read and explained.
@@ -89,30 +92,27 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         return self.text * 20
 
 
+def number(text: str) -> int | None:
+    """``40M``, ``8GiB`` or ``1.5g`` as a number, by binary units; None for anything else."""
+    found = _NUMBER.fullmatch(text.strip())
+    return int(float(found[1]) * _UNITS[found[2].upper()]) if found else None
+
+
 def with_given(texts: Iterable[str]) -> Limits:
     """The limits in effect, with those that ``NAME=VALUE`` says; UsageError for others."""
     given = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
-        number = value.upper().removesuffix("B").removesuffix("I")
-        digits = number.rstrip("KMGT")
-        unit = _UNITS.get(number[len(digits) :])
-        if name not in Limits.__struct_fields__ or not digits.isdecimal() or unit is None:
+        most = number(value)
+        if name not in Limits.__struct_fields__ or most is None:
             fact = f"--limit {text} is no limit that traceview has."
             names = ", ".join(Limits.__struct_fields__)
             remedy = f"Use NAME=VALUE, such as memory=8G, with one of these names: {names}."
             raise UsageError(fact, remedy, slug="unknown-limit")
-        given[name] = max(1, int(digits[:18]) * unit)
+        given[name] = max(1, most)
     if "memory" in given:
         given.setdefault("events", given["memory"] // _EVENT_BYTES)
     return replace(now, **given)
-
-
-def _inherited() -> Limits:
-    try:
-        return msgspec.json.decode(os.environ.get(VARIABLE, "{}"), type=Limits)
-    except NOT_JSON:
-        return Limits()
 
 
 def as_variable() -> dict[str, str]:
@@ -120,7 +120,10 @@ def as_variable() -> dict[str, str]:
     return {VARIABLE: msgspec.json.encode(now).decode()}
 
 
-now = _inherited()
+try:
+    now = msgspec.json.decode(os.environ.get(VARIABLE, "{}"), type=Limits)
+except NOT_JSON:
+    now = Limits()
 
 
 @contextmanager

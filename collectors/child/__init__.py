@@ -20,7 +20,6 @@ nothing but the hook below is imported until the script itself imports torch.
     bisection  what is wrong, followed to its operator: pieces of graphs, operators seen while they
                run, a script that stands alone
     ceilings   what the device can do, when the script has ended
-    reexec     a script that replaces itself starts again as this one did
     secrets    what is masked in all that is written
     recorder   one JSON object a line, in the form of docs/run-folder.md
 """
@@ -44,7 +43,6 @@ def start(raw_config: Mapping[str, Any], given: Mapping[str, str]) -> None:
     from .config import Config
     from .importhook import after_import
     from .recorder import Recorder
-    from .reexec import follow
 
     config = Config.from_json(raw_config)
     follow(given)
@@ -91,3 +89,33 @@ def lent(name: str, value: str | None) -> Iterator[None]:
             os.environ.pop(name, None)
         elif value is not None and before is not None:
             os.environ[name] = before
+
+
+def follow(ours: Mapping[str, str]) -> None:
+    """Give ``ours``, the variables of this start, to what replaces this process by ``os.exec…``.
+
+    A script that does starts again the way that it started. What the parent set has left the
+    environment by then, so that the script's subprocesses do not lead back here.
+
+    ``os.execl``, ``os.execvp`` and the others all end in the two that are replaced here. A fork
+    that becomes another program is a subprocess like any other.
+    """
+    own_pid, execve = os.getpid(), os.execve
+
+    def given(env: Any) -> Any:
+        if os.getpid() != own_pid:
+            return env
+        variables = {os.fsdecode(name): os.fsdecode(value) for name, value in env.items()}
+        path = (ours.get("PYTHONPATH", "").partition(os.pathsep)[0], variables.get("PYTHONPATH"))
+        return {**variables, **ours, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+
+    def execv_of_ours(path: Any, argv: Any, /) -> Any:
+        return execve(path, argv, given(os.environ))
+
+    def execve_of_ours(path: Any, argv: Any, env: Any) -> Any:
+        return execve(path, argv, given(env))
+
+    for name, new in (("execv", execv_of_ours), ("execve", execve_of_ours)):
+        old = getattr(os, name)
+        new.__name__, new.__qualname__, new.__doc__ = name, name, old.__doc__
+        setattr(os, name, new)

@@ -92,7 +92,11 @@ class FrozenWeights:
 
         @functools.wraps(plain)
         def freeze(*args: Any, **kwargs: Any) -> Any:
-            tensors = _frozen_tensors()
+            # Of the graph that is compiled: its parameters and buffers, in the order of its inputs.
+            guards: Any = sys.modules.get("torch._guards")
+            context = guards and guards.TracingContext.try_get()
+            flat = getattr(context, "params_flat", None)  # of older torch
+            tensors = list(getattr(context, "params_flat_unwrap_subclasses", None) or flat or ())
             result = plain(*args, **kwargs)
             # What is tried is not what the script does.
             if not self._control.off and self._control.targets is None:
@@ -219,14 +223,6 @@ class FrozenWeights:
                     stale_calls=graph.calls,
                     **self._site,
                 )
-
-
-def _frozen_tensors() -> list[Any]:
-    """Of the graph that is compiled: its parameters and buffers, in the order of its inputs."""
-    guards: Any = sys.modules.get("torch._guards")
-    context = guards and guards.TracingContext.try_get()
-    flat = getattr(context, "params_flat", None)  # of older torch
-    return list(getattr(context, "params_flat_unwrap_subclasses", None) or flat or ())
 
 
 def _state(tensor: Any) -> tuple[Any, ...]:

@@ -132,12 +132,7 @@ def _cell(number: int, path: str, text: str) -> Cell:
         else:
             left_out.append(f"%%{name}")
             lines = []
-    python = "\n".join(_without_magics(lines, left_out))
-    return Cell(number, f"{path} cell {number}", python, tuple(left_out), repeated)
-
-
-def _without_magics(lines: list[str], left_out: list[str]) -> list[str]:
-    """The lines with ``pass`` for what is no Python: Python's parser finds it, not a pattern."""
+    # The lines with ``pass`` for what is no Python: Python's parser finds it, not a pattern.
     for _ in range(MAX_MAGICS):
         try:
             with warnings.catch_warnings():
@@ -164,7 +159,8 @@ def _without_magics(lines: list[str], left_out: list[str]) -> list[str]:
             at += 1
             goes_on = lines[at].rstrip().endswith("\\")
             lines[at] = ""
-    return lines
+    python = "\n".join(lines)
+    return Cell(number, f"{path} cell {number}", python, tuple(left_out), repeated)
 
 
 def times() -> Iterator[int]:

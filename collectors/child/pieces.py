@@ -134,11 +134,16 @@ def piece_of(
     while _is_state(nodes[stop - 1]) or nodes[stop - 1].op == "get_attr":
         stop -= 1
     inside = [node for node in nodes[start:stop] if node.op != "placeholder"]
+    sizes = {  # symbolic ones, which the graph is given
+        node
+        for node in nodes[:start]
+        if node.op == "placeholder" and isinstance(node.meta.get("example_value"), torch.SymInt)
+    }
     reads = [
         node
         for node in nodes[:start]
         if node.op != "get_attr"
-        and (any(user in inside for user in node.users) or _is_size(node, torch))
+        and (any(user in inside for user in node.users) or node in sizes)
         and not _is_state(node)
     ]
     gives = [node for node in inside if any(user not in inside for user in node.users)]
@@ -183,12 +188,6 @@ def _name(node: Any) -> str:
 
 def _is_state(node: Any) -> bool:
     return _name(node) in (_ENTER, _EXIT, _GRAD)
-
-
-def _is_size(node: Any, torch: Any) -> bool:
-    """A symbolic size that the graph is given."""
-    value = node.meta.get("example_value")
-    return node.op == "placeholder" and isinstance(value, torch.SymInt)
 
 
 # -- compilers -------------------------------------------------------------------------------------

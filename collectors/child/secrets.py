@@ -152,7 +152,10 @@ def masked_message(text: str) -> str:
     text = _PRIVATE_KEY.sub(_without_key, _KNOWN.sub(MASK, text))
     text = _USER_AT_HOST.sub(lambda found: f"{found['user']}:{MASK}@", text)
     for pattern in (_IN_PROSE, _OPTION):
-        text = _without_values(pattern, text, _is_surely_secret)
+        # Only what is one in prose as well, where ``key=CPU`` is none.
+        text = _without_values(
+            pattern, text, lambda name: is_secret(name) and name.strip("-").lower() not in _LAST
+        )
     return text
 
 
@@ -283,11 +286,6 @@ def _without_user(found: re.Match[str]) -> str:
         return f"{found['scheme']}{user}:{MASK}@"
     is_token = found["scheme"].lower().startswith("http")
     return f"{found['scheme']}{MASK if is_token and user else user}@"
-
-
-def _is_surely_secret(name: str) -> bool:
-    """Whether it is one in prose as well, where ``key=CPU`` is none."""
-    return is_secret(name) and name.strip("-").lower() not in _LAST
 
 
 def _without_values(pattern: re.Pattern[str], text: str, secret: Callable[[str], bool]) -> str:

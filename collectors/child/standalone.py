@@ -87,7 +87,8 @@ class Standalone:
             if error > found[0]:
                 at = int(off.argmax())
                 element = [int(i) for i in torch.unravel_index(torch.tensor(at), off.shape)]
-                values = [_finite(float(each.flatten()[at])) for each in (a, b, r)]
+                numbers = [float(each.flatten()[at]) for each in (a, b, r)]
+                values = [number if math.isfinite(number) else None for number in numbers]
                 last = values[2] if name in exact else None
                 found = error, Worst(name, element, values[0], values[1], last)
         return found[1]
@@ -286,10 +287,6 @@ class Standalone:
         if not (value.is_floating_point() or value.is_complex()):
             return f"whole({shape}, {dtype}, {int(low)}, {int(high)}, {mean:.6g}{more})"
         return f"values({shape}, {dtype}, {low:.6g}, {high:.6g}, {mean:.6g}, {std:.6g}{more})"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def short(name: str) -> str:

@@ -354,15 +354,17 @@ class _Comparison:
         key = {"region_id": self._taken.region_id, "run": run, "backend": named}
         if self._trial is not None:
             key["trial"] = self._trial
-        row = {**row, "what": _kind(row["output"])}
+        # What a result is; a tensor that a function finds outside counts as a parameter.
+        name = row["output"]
+        kinds = {GRADIENT: "gradient", LAYOUT: "layout", "output": "output"}
+        kinds |= {"argument ": "input", "buffer ": "buffer", "": "parameter"}
+        what = (
+            next((kinds[begin] for begin in kinds if name.startswith(begin)), None)
+            if name
+            else None
+        )
+        row = {**row, "what": what}
         self._recorder.write("output_check", **key, **row)
-
-
-def _kind(name: str | None) -> str | None:
-    """What a result is; a tensor that a function finds outside counts as a parameter."""
-    kinds = {GRADIENT: "gradient", LAYOUT: "layout", "output": "output"}
-    kinds |= {"argument ": "input", "buffer ": "buffer", "": "parameter"}
-    return next((kinds[begin] for begin in kinds if name.startswith(begin)), None) if name else None
 
 
 def _reason(error: BaseException) -> str:

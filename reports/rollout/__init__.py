@@ -13,7 +13,7 @@ from traceview.reports.html import asset, environment
 from traceview.reports.markdown import escape, table
 from traceview.reports.rollout import words
 from traceview.reports.screen import BOLD, DIM, GREEN, RED, YELLOW, Line, drawn
-from traceview.rollout.model import Rollout, Traffic
+from traceview.rollout.model import Rollout
 from traceview.words import numbers as fmt
 
 _TEXT = 20_000
@@ -113,23 +113,19 @@ def _lines(record: Rollout) -> Iterator[Line]:
     for process in record.processes:
         yield f"{words.PROCESSES[process.name]}: {words.process(process)}", DIM, "  ", "    "
     for traffic in record.traffic:
-        yield from _traffic(record, traffic)
+        yield "", "", "", ""
+        yield f"Shapes of {words.served_of(record, traffic)}", BOLD, "", "  "
+        for dimension in traffic.dimensions:
+            yield words.varies(dimension), "", "  ", "    "
+        yield words.graphs(record, traffic), "", "  ", "    "
+        for rung in traffic.rungs:
+            graphs, padding, buckets = words.rung(rung)
+            said = f"{graphs} with buckets {buckets}: {padding} of the elements are padding"
+            yield said, "", "    ", "      "
+        if traffic.file is not None:
+            yield words.covered(traffic), "", "  ", "    "
+        if traffic.left_out:
+            rest = fmt.plural(traffic.left_out, "call")
+            yield f"{rest} with other tensors: no bucket is for them", "", "  ", "    "
     for note in record.notes:
         yield note, DIM, "", "  "
-
-
-def _traffic(record: Rollout, traffic: Traffic) -> Iterator[Line]:
-    yield "", "", "", ""
-    yield f"Shapes of {words.served_of(record, traffic)}", BOLD, "", "  "
-    for dimension in traffic.dimensions:
-        yield words.varies(dimension), "", "  ", "    "
-    yield words.graphs(record, traffic), "", "  ", "    "
-    for rung in traffic.rungs:
-        graphs, padding, buckets = words.rung(rung)
-        said = f"{graphs} with buckets {buckets}: {padding} of the elements are padding"
-        yield said, "", "    ", "      "
-    if traffic.file is not None:
-        yield words.covered(traffic), "", "  ", "    "
-    if traffic.left_out:
-        rest = fmt.plural(traffic.left_out, "call")
-        yield f"{rest} with other tensors: no bucket is for them", "", "  ", "    "

@@ -54,7 +54,27 @@ def markdown(results: Results) -> str:
     best = results.recommended
     if best is not None and best.code:
         parts.append(fenced("\n".join(best.code), "python").rstrip())
-    cells = [_cells(number, trial) for number, trial in enumerate(results.trials, 1)]
+    cells = [
+        {
+            "#": str(number),
+            "verdict": " ".join(words.VERDICTS[trial.verdict]),
+            "remedy": escape(trial.name),
+            "arguments": escape(" ".join(trial.arguments)),
+            "gain": words.gain(trial),
+            "step": escape(words.timed(trial)),
+            "saved": escape(words.saved(trial)),
+            "compiling": escape(words.compiling(trial)),
+            "breaks": words.counts(trial),
+            "cudagraphs": escape(words.cudagraphs(trial)),
+            "peak memory": fmt.size(trial.peak_bytes) if trial.peak_bytes else "",
+            "outputs": words.outputs(trial),
+            "error": tiny(trial.rmse) if trial.rmse is not None else "",
+            "notes": escape(
+                "; ".join(filter(None, (trial.why, *trial.notes, *words.prices(trial))))
+            ),
+        }
+        for number, trial in enumerate(results.trials, 1)
+    ]
     heads = [head for head in (cells[0] if cells else ()) if any(row[head] for row in cells)]
     if cells:
         parts.append(table(heads, [[row[head] for head in heads] for row in cells]))
@@ -66,26 +86,6 @@ def markdown(results: Results) -> str:
     if said := words.as_it_is(results):
         parts.append(escape(f"The script as it is: {said}"))
     return "\n\n".join(parts) + "\n"
-
-
-def _cells(number: int, trial: Trial) -> dict[str, str]:
-    """Column → cell of a Markdown table."""
-    return {
-        "#": str(number),
-        "verdict": " ".join(words.VERDICTS[trial.verdict]),
-        "remedy": escape(trial.name),
-        "arguments": escape(" ".join(trial.arguments)),
-        "gain": words.gain(trial),
-        "step": escape(words.timed(trial)),
-        "saved": escape(words.saved(trial)),
-        "compiling": escape(words.compiling(trial)),
-        "breaks": words.counts(trial),
-        "cudagraphs": escape(words.cudagraphs(trial)),
-        "peak memory": fmt.size(trial.peak_bytes) if trial.peak_bytes else "",
-        "outputs": words.outputs(trial),
-        "error": tiny(trial.rmse) if trial.rmse is not None else "",
-        "notes": escape("; ".join(filter(None, (trial.why, *trial.notes, *words.prices(trial))))),
-    }
 
 
 def csv(results: Results) -> str:

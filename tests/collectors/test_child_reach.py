@@ -95,7 +95,9 @@ def test_a_file_that_is_no_python_says_nothing(tmp_path, monkeypatch):
     module.__file__ = str(path)
     monkeypatch.setitem(sys.modules, "odd_of_test", module)
     lines = CompileLines(Frames(None, str(tmp_path)))
-    assert [found for found in lines.found(set()) if found[0] == str(path)] == []
+    monkeypatch.setattr(lines._frames, "is_user", lambda file: file == str(path))
+    assert list(lines.found(set())) == []
+    assert list(lines._files) == [str(path)]
 
 
 def lengths(tmp_path, text, looks):

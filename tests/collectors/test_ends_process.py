@@ -13,6 +13,8 @@ from parent_helpers import Listener, driver_command, ending, environment, record
 from traceview.collectors.launch import Launch, Patience, launch
 from traceview.run import Run
 
+pytestmark = pytest.mark.live
+
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory):

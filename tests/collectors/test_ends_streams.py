@@ -14,6 +14,8 @@ import pytest
 from parent_helpers import Listener, driver_command, environment, record, run_script
 from test_ends_process import launch_here, wait_for
 
+pytestmark = pytest.mark.live
+
 BINARY = bytes(range(256)) * 3 + b"\r\n\n\r"
 
 

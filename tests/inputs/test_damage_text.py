@@ -94,6 +94,7 @@ print(source.kind, more // 1024, rows.get(sys.argv[2], 0), damage.total)
 """
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("name", "table"),
     [("structured", "compiles"), ("textlog", "recompiles"), ("prefixed", "compiles")],

@@ -155,6 +155,11 @@ def test_limits_are_given_by_name():
             with_given([wrong])
 
 
+@pytest.mark.parametrize("text", ["", "8X", "-1", "1e3", "G", "many", "1.2.3", "1.5", "1.5B"])
+def test_what_is_no_number_is_none(text):
+    assert limits.number(text) is None
+
+
 def test_a_process_that_reads_ahead_gets_the_limits():
     code = "from traceview import limits; print(limits.now.names, limits.now.ids)"
     with used(structs.replace(limits.now, names=77)):
@@ -168,6 +173,7 @@ def test_a_process_that_reads_ahead_gets_the_limits():
     assert beside.limits is limits
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_command_and_its_readers_keep_to_given_limits(tmp_path, monkeypatch, workers):
     monkeypatch.chdir(tmp_path)

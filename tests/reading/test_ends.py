@@ -13,6 +13,8 @@ from work import sleep_long
 from traceview.reading import executors
 from traceview.reading.executors import Processes
 
+pytestmark = pytest.mark.live
+
 DRIVER = """
 import sys
 from multiprocessing import active_children

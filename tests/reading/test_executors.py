@@ -8,6 +8,8 @@ from work import die_of_three, double, double_and_die_soon, fail_of_three, refus
 from traceview.errors import UsageError
 from traceview.reading.executors import Processes, Serial, WorkerDied
 
+pytestmark = pytest.mark.live
+
 
 @pytest.mark.parametrize("executor", [Serial(), Processes(2)])
 def test_every_item_comes_back_with_its_result(executor):

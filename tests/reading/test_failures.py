@@ -17,6 +17,8 @@ from traceview.parse.structured import kinds
 from traceview.reading import mapping, open_tables, parts
 from traceview.reading.executors import WorkerDied
 
+pytestmark = pytest.mark.live
+
 PANIC = type("PanicException", (BaseException,), {})
 PARSE = mapping.parse
 

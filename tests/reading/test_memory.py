@@ -14,6 +14,8 @@ from traceview.memory import held, kept_below, readers_at_once
 from traceview.reading import mapping, open_tables
 from traceview.reading.executors import Processes
 
+pytestmark = pytest.mark.live
+
 MB = 1 << 20
 GREEDY = """
 import sys, pathlib, traceview.memory as memory

@@ -22,6 +22,7 @@ def test_every_rank_is_told_apart_though_the_pids_are_the_same(job, read):
     assert forward["compile_key"].n_unique() == forward.height
 
 
+@pytest.mark.live
 def test_rows_come_in_the_same_order_wherever_the_logs_lie(tmp_path, read):
     orders = set()
     for number in range(4):
@@ -105,6 +106,7 @@ def _die_at_rank_2(task):
     return mapping.read(task)
 
 
+@pytest.mark.live
 def test_a_killed_reader_costs_its_file_and_says_so(job, read, monkeypatch):
     monkeypatch.setattr("traceview.reading.read", _die_at_rank_2)
     run, found = read(job, executor=Processes(2))

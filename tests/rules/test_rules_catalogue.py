@@ -8,12 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from recordings import at_once
 from rule_reads import reads, subscripts
 from rule_scenarios import SCENARIOS, SCRIPTS, SILENT_TOO, marks, recorded
 
-from traceview import rules
-from traceview.rules import catalogue, needs
+from traceview.rules import catalogue, needs, run_rules
 from traceview.rules.choice import shown
 from traceview.rules.docs import FOLDER, page, pages
 from traceview.rules.finding import SEVERITIES
@@ -21,7 +19,6 @@ from traceview.rules.registry import SECTIONS, SETTINGS
 from traceview.schema import all_tables
 from traceview.tables import Tables
 
-run_rules = at_once(rules.run_rules)
 ROOT = Path(__file__).resolve().parents[2]
 RULES = {rule.name: rule for rule in catalogue()}
 RECORDED = recorded()

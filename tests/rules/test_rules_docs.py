@@ -50,6 +50,7 @@ def traceview(site, *words, folder):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=variables)
 
 
+@pytest.mark.live
 def test_the_examples_own_tests_pass(example):
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", example]
     variables = {**os.environ, "PYTHONPATH": str(example)}
@@ -57,6 +58,7 @@ def test_the_examples_own_tests_pass(example):
     assert "3 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.live
 def test_the_example_is_a_rule_once_it_is_installed(site, tmp_path):
     rules = json.loads(traceview(site, "rules", "--json", folder=tmp_path).stdout)
     (mine,) = [row for row in rules if row["rule"] == RULE]
@@ -69,6 +71,7 @@ def test_the_example_is_a_rule_once_it_is_installed(site, tmp_path):
     assert "- `most_seconds` = 30: seconds that" in page
 
 
+@pytest.mark.live
 def test_the_example_finds_something_in_a_run(site, tmp_path, unpacked):
     run = unpacked("bad-gb_item", tmp_path)
     (tmp_path / "pyproject.toml").write_text(

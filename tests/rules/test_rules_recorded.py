@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import pytest
-from recordings import at_once
 from rule_scenarios import HEALTHY, SCENARIOS, SCRIPTS, marks, recorded
 
-from traceview import rules
-from traceview.rules import catalogue
+from traceview.rules import catalogue, run_rules
 from traceview.tables import grouped
 
-run_rules = at_once(rules.run_rules)
 RULES = {rule.name: rule for rule in catalogue()}
 RECORDED = recorded()
 #: Recording → the scenarios that it is of, each with a rule that it shows (0) or does not (1).

@@ -4,16 +4,14 @@ from functools import lru_cache
 
 import polars as pl
 import pytest
-from recordings import RUNS, at_once, made, run_of
+from recordings import RUNS, made, run_of
 from rule_scenarios import SCENARIOS, recorded
 
-from traceview import rules
 from traceview.parse import structured
 from traceview.parse.damage import Damage
-from traceview.rules import catalogue
+from traceview.rules import catalogue, run_rules
 from traceview.tables import Tables
 
-run_rules = at_once(rules.run_rules)
 RECORDED = recorded()
 
 

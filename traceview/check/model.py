@@ -6,7 +6,7 @@ Contract: docs/compare-and-check.md and ``traceview/check/schema.json``, the JSO
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -60,16 +60,4 @@ class Checked(msgspec.Struct, frozen=True):
         return tuple(result for result in self.results if result.status == status)
 
 
-def to_json(checked: Checked) -> dict[str, Any]:
-    """Plain JSON data; a number that is not finite becomes null."""
-    return {"format": FORMAT, **contracts.plain(checked)}
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of what ``to_json`` returns."""
-    return contracts.schema_of(Checked, FORMAT, "traceview check")
-
-
-def write_schema() -> None:
-    """Write schema.json; call this after a change of the model."""
-    contracts.write_beside(__file__, schema())
+to_json, schema, write_schema = contracts.of(Checked, FORMAT, "traceview check", __file__)

@@ -124,11 +124,7 @@ def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
         return Side(shown, "diagnosis", from_json(data))
     if path.is_file() and path.suffix == ".json" and (data := _read_json(path)) is not None:
         return Side(shown, "diagnosis", from_json(data))
-    return _of_logs(name, choice)
-
-
-def _of_logs(name: str, choice: Choice) -> Side:
-    """Logs are read as a post-mortem, into a temporary folder."""
+    # Logs are read as a post-mortem, into a temporary folder.
     from traceview.cli.postmortem import read_paths
     from traceview.collectors.child.secrets import masked
     from traceview.reading.executors import Processes

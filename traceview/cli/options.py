@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
@@ -17,6 +18,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shell completion by the names of files, for arguments that are not only paths."""
     return [CompletionItem(incomplete, type="file")]
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def in_seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """``90s``, ``10m``, ``1h`` or plain seconds; a usage error for anything else."""
+    found = _DURATION.fullmatch(value.strip())
+    if found is None or not float(found[1]):
+        raise click.BadParameter(f"{value!r} is no time such as 90s, 10m or 1h.", ctx, param)
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+def in_bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """``8GiB``, ``512M``; binary units; a usage error for anything else."""
+    from traceview import limits
+
+    number = None if value is None else limits.number(value)
+    if value is not None and number is None:
+        raise click.BadParameter(f"{value!r} is no size such as 512M or 8GiB.", ctx, param)
+    return number
 
 
 #: Arguments of torch.compile that --compile-options takes.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from traceview.cli.again import run_folder, run_of
-from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
+from traceview.cli.options import PASS_ON, TargetCommand, collecting, in_bytes, targeting
 from traceview.cli.scripts import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -30,17 +29,6 @@ _SERVING: dict[ProcessName, str] = {
     "eager": "It serves in eager.",
 }
 _MOST_START_S = 1800.0  # of a process until its first call, and for its compiles
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", re.IGNORECASE)
-
-
-def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """``8GiB``, ``512M``; binary units; a usage error for anything else."""
-    if value is None:
-        return None
-    found = _SIZE.fullmatch(value.strip())
-    if found is None:
-        raise click.BadParameter(f"{value!r} is no size such as 512M or 8GiB.", ctx, param)
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
 
 
 def _required(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -86,7 +74,7 @@ def _required(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 )
 @click.option(
     "--memory-limit",
-    callback=_bytes,
+    callback=in_bytes,
     metavar="SIZE",
     help="Memory that a process has, such as 8GiB (default: compare with eager).",
 )

@@ -11,6 +11,7 @@ from traceview.cli.options import (
     TargetCommand,
     collecting,
     comparing,
+    in_seconds,
     reporting,
     targeting,
 )
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 
 INTERRUPTED = 130
-BUDGET_S = 240
 
 
 @click.command("diagnose", cls=TargetCommand, context_settings=PASS_ON)
@@ -67,11 +67,11 @@ def collect_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(0, min_open=True),
-    default=BUDGET_S,
+    default="4m",
     show_default=True,
-    metavar="S",
-    help="Seconds that --bisect may take.",
+    callback=in_seconds,
+    metavar="TIME",
+    help="Time that --bisect may take, such as 90s, 10m or 1h.",
 )
 @targeting
 def accuracy_command(as_json: bool, bisect: bool, budget: float, **options: Any) -> None:  # noqa: ANN401 (click's options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from traceview.cli.again import inside, run_folder, run_of
-from traceview.cli.options import PASS_ON, TargetCommand, collecting, targeting
+from traceview.cli.options import PASS_ON, TargetCommand, collecting, in_seconds, targeting
 from traceview.cli.scripts import INTERRUPTED, interrupted
 from traceview.errors import UsageError
 from traceview.torchtext.stages import STAGES
@@ -37,23 +36,12 @@ _FACTS = (
     *("torch_version", "triton_version", "cuda_version", "python_version"),
     *("platform", "device_name", "cpu_threads"),
 )
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)")
-
-
-def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """``90s``, ``10m``, ``1h``; a usage error for anything else."""
-    found = _DURATION.fullmatch(value.strip())
-    if found is None or not float(found[1]):
-        raise click.BadParameter(f"{value!r} is no time such as 90s, 10m or 1h.", ctx, param)
-    return float(found[1]) * _UNITS[found[2]]
-
 
 _BUDGET = click.option(
     "--budget",
     default="10m",
     show_default=True,
-    callback=_seconds,
+    callback=in_seconds,
     metavar="TIME",
     help="Time for all trials, such as 90s, 10m or 1h; the diagnosis before them not counted.",
 )

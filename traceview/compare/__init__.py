@@ -57,6 +57,20 @@ def compare(before: Side, after: Side) -> Comparison:
     found = causes.causes(sides, files)
     what = outcome(sides, by_key)
     said = tuple(sentences(what, sides, by_key, found))
+    # Where the time of a compiled step goes, the largest difference first.
+    old, new = (
+        {row.category: row for row in d.accounting.get("compiled", ())}
+        for d in (before.diagnosis, after.diagnosis)
+    )
+    pairs = [
+        CategoryPair(
+            name,
+            (new.get(name) or old[name]).kind,
+            old[name].ms if name in old else None,
+            new[name].ms if name in new else None,
+        )
+        for name in dict.fromkeys((*new, *old))
+    ]
     return Comparison(
         outcome=what,
         sentence=" ".join(said),
@@ -70,32 +84,15 @@ def compare(before: Side, after: Side) -> Comparison:
         causes=found,
         breaks=compiler.breaks(sides, files),
         recompiles=compiler.chains(sides, files),
-        categories=_categories(before.diagnosis, after.diagnosis),
+        categories=tuple(
+            sorted(pairs, key=lambda row: -abs((row.after_ms or 0.0) - (row.before_ms or 0.0)))
+        ),
         environment=tuple(
             row
             for row in _environments(before.diagnosis, after.diagnosis)
             if row.before != row.after
         ),
         notes=tuple(notes(sides, files)),
-    )
-
-
-def _categories(before: Diagnosis, after: Diagnosis) -> tuple[CategoryPair, ...]:
-    """Where the time of a compiled step goes, the largest difference first."""
-    old, new = (
-        {row.category: row for row in d.accounting.get("compiled", ())} for d in (before, after)
-    )
-    found = [
-        CategoryPair(
-            name,
-            (new.get(name) or old[name]).kind,
-            old[name].ms if name in old else None,
-            new[name].ms if name in new else None,
-        )
-        for name in dict.fromkeys((*new, *old))
-    ]
-    return tuple(
-        sorted(found, key=lambda row: -abs((row.after_ms or 0.0) - (row.before_ms or 0.0)))
     )
 
 

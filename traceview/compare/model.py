@@ -8,7 +8,7 @@ no such thing.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -176,16 +176,4 @@ class Comparison(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def to_json(comparison: Comparison) -> dict[str, Any]:
-    """Plain JSON data; a number that is not finite becomes null."""
-    return {"format": FORMAT, **contracts.plain(comparison)}
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of what ``to_json`` returns."""
-    return contracts.schema_of(Comparison, FORMAT, "traceview comparison")
-
-
-def write_schema() -> None:
-    """Write schema.json; call this after a change of the model."""
-    contracts.write_beside(__file__, schema())
+to_json, schema, write_schema = contracts.of(Comparison, FORMAT, "traceview comparison", __file__)

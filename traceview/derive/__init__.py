@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from traceview.derive.ahead import ahead_compiles
 from traceview.derive.callables import callable_speedups, focused
-from traceview.derive.compile_costs import compile_costs
+from traceview.derive.compile_costs import ahead_compiles, compile_costs
 from traceview.derive.compiler import compiler_tables
 from traceview.derive.compiler.passes import ddp_buckets
 from traceview.derive.effects import effect_tables

@@ -134,7 +134,15 @@ def callable_speedups(tables: Tables, pairs: pl.DataFrame) -> pl.DataFrame:
         names = {row["region_id"]: row["name"] for row in regions}
         by_anchor = {one.anchor: one for one in kinds}
         windows = of_process(tables["profile_windows"], run).filter(pl.col("file").is_not_null())
-        parts = _parts(tables, run)
+        # Callable → in whose steps it was called, by the steps that were watched.
+        steps = of_process(tables["steps"], run).select("step", anchor="anchor_region_id")
+        anchors = of_process(tables["blocks"], run)["anchor_region_id"].unique()
+        if anchors.len() == 1:  # and of older collectors, which did not say whose steps those are
+            steps = steps.with_columns(anchor=pl.lit(anchors[0], dtype=pl.Int32))
+        calls = of_process(tables["calls"], run).select("region_id", "step").unique()
+        joined = calls.join(steps.unique("step"), on="step")
+        counted = joined.group_by("region_id", "anchor").len().sort("len")
+        parts = {region: (anchor,) for region, anchor, _ in counted.iter_rows() if region != anchor}
         each: list[tuple[int | None, Row | None]] = [(r["region_id"], r) for r in regions]
         if None in by_anchor:
             each.insert(0, (None, None))
@@ -165,18 +173,6 @@ def callable_speedups(tables: Tables, pairs: pl.DataFrame) -> pl.DataFrame:
                 }
             )
     return from_rows("callable_speedups", rows)
-
-
-def _parts(tables: Tables, run: Row) -> dict[int | None, tuple[int | None]]:
-    """Callable → in whose steps it was called, by the steps that were watched."""
-    steps = of_process(tables["steps"], run).select("step", anchor="anchor_region_id")
-    anchors = of_process(tables["blocks"], run)["anchor_region_id"].unique()
-    if anchors.len() == 1:  # and of older collectors, which did not say whose steps those are
-        steps = steps.with_columns(anchor=pl.lit(anchors[0], dtype=pl.Int32))
-    calls = of_process(tables["calls"], run).select("region_id", "step").unique()
-    joined = calls.join(steps.unique("step"), on="step")
-    counted = joined.group_by("region_id", "anchor").len().sort("len")
-    return {region: (anchor,) for region, anchor, _ in counted.iter_rows() if region != anchor}
 
 
 def _why_not(

@@ -1,18 +1,24 @@
-"""Table ``compile_costs``: compile seconds by phase.
+"""What compiling took: tables ``compile_costs`` and ``ahead_compiles``.
 
 torch's cumulative times are nested (dynamo contains AOTAutograd, which contains Inductor, which
 contains code generation), so each phase here is the difference to the next one inside it. A compile
 that runs inside another one's span is taken out of the outer one's total.
+
+Compiling ahead of time, by AOTInductor or torch.export, has no compile id of torch.compile's: torch
+logs it as phases and graphs that belong to no compile, and an export that does not trace bytecode
+as nothing but a record that a program was exported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
 
 from traceview.tables import Tables, from_rows, grouped
+from traceview.torchtext.phases import AOT_INDUCTOR, CAPTURE
 
 Row = Mapping[str, Any]
 PHASES = ("dynamo_s", "aot_s", "inductor_s", "codegen_s")
@@ -22,6 +28,10 @@ ID = ("compile_key", "is_forward", "started_us")
 #: What ``exclusive_phases`` reads besides ``is_forward``.
 TIMES = ("duration_us", "dynamo_us", "aot_us", "inductor_us", "codegen_us", "backward_us")
 _CODE = ("pass", "rank", "co_name", "co_filename", "co_firstlineno")
+_KINDS = {AOT_INDUCTOR: "aot_inductor", CAPTURE: "export"}
+_EXPORTED = ("exported_program", "export")
+_LOG = ["pass", "rank", "pid", "raw_file"]
+_NO_COMPILE = pl.col("compile_key").is_null()
 
 
 def compile_costs(tables: Tables) -> pl.DataFrame:
@@ -79,3 +89,31 @@ def with_nested(compiles: pl.DataFrame) -> pl.DataFrame:
             nested[around[-1]] += duration
         open_.append((number, process, start + duration))
     return compiles.with_columns(nested_us=pl.Series(nested, dtype=pl.Float64))
+
+
+def ahead_compiles(tables: Tables) -> pl.DataFrame:
+    """Table ``ahead_compiles``: a row a compile, and one for exports whose time is not logged."""
+    rows = []
+    phases = tables["compile_phases"].filter(_NO_COMPILE).drop_nulls("started_us")
+    graphs = tables["graphs"].filter(_NO_COMPILE, pl.col("kind").str.starts_with("aot_"))
+    for _, mine in phases.group_by(_LOG, maintain_order=True):
+        wholes = mine.filter(pl.col("name").is_in(list(_KINDS))).sort("raw_line")
+        lines = graphs.filter(raw_file=mine["raw_file"][0])["raw_line"]
+        edges = pairwise([*wholes["raw_line"], 2**62])
+        for whole, (first, following) in zip(wholes.to_dicts(), edges, strict=True):
+            seconds = whole["duration_us"] and whole["duration_us"] / 1e6
+            end = whole["started_us"] + (whole["duration_us"] or float("inf"))
+            row = {
+                **{name: whole[name] for name in (*_LOG, "raw_line", "started_us")},
+                "kind": _KINDS[whole["name"]],
+                "seconds": seconds,
+                "phases": int(mine["started_us"].is_between(whole["started_us"], end).sum()),
+                "graphs": int(lines.is_between(first, following).sum()),
+            }
+            rows.append(row)
+    captured = {row["raw_file"] for row in rows if row["kind"] == "export"}
+    records = tables["log_records"].filter(pl.col("key").is_in(_EXPORTED))
+    for known in records.select(_LOG).unique(maintain_order=True).to_dicts():
+        if known["raw_file"] not in captured:
+            rows.append({**known, "kind": "export"})
+    return from_rows("ahead_compiles", rows)

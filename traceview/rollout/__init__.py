@@ -48,6 +48,19 @@ def assess(
     coverage = file.coverage if file is not None else None
     checks = checklist(Facts(diagnosis, recorded, warmup, memory_limit, own_cache, coverage))
     values = {name: diagnosis.environment.get(name) for name in _FACTS}
+    # What limits the figures.
+    notes = []
+    for name, each in recorded.items():
+        if each.process.error is not None:
+            notes.append(f"The {name} process ended with {one_line(each.process.error, 300)}.")
+        elif each.process.why is None:
+            notes.append(f"The {name} process did not record its end ({each.process.ended}).")
+    warmups = {called.warmup(None) for each in recorded.values() for called in each.called}
+    if warmups == {1}:
+        notes.append(
+            "No warm-up with lines of its own was seen: only the first call counts as warm-up. "
+            "--warmup N sets another number."
+        )
     return Rollout(
         target=diagnosis.target,
         created=diagnosis.created,
@@ -63,26 +76,9 @@ def assess(
         ),
         processes=tuple(recorded[name].process for name in PROCESSES if name in recorded),
         traffic=tuple(traffic),
-        notes=_notes(recorded),
+        notes=tuple(notes),
     )
 
 
 def _time(called: Called) -> float:
     return sum(call.ms for call in called.calls if not call.compiles)
-
-
-def _notes(recorded: Mapping[ProcessName, Recorded]) -> tuple[str, ...]:
-    """What limits the figures."""
-    notes = []
-    for name, each in recorded.items():
-        if each.process.error is not None:
-            notes.append(f"The {name} process ended with {one_line(each.process.error, 300)}.")
-        elif each.process.why is None:
-            notes.append(f"The {name} process did not record its end ({each.process.ended}).")
-    warmups = {called.warmup(None) for each in recorded.values() for called in each.called}
-    if warmups == {1}:
-        notes.append(
-            "No warm-up with lines of its own was seen: only the first call counts as warm-up. "
-            "--warmup N sets another number."
-        )
-    return tuple(notes)

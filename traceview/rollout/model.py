@@ -182,16 +182,4 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def to_json(record: Rollout) -> dict[str, Any]:
-    """Plain JSON data; a number that is not finite becomes null."""
-    return {"format": FORMAT, **contracts.plain(record)}
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of what ``to_json`` returns."""
-    return contracts.schema_of(Rollout, FORMAT, "traceview rollout")
-
-
-def write_schema() -> None:
-    """Write schema.json; call this after a change of the model."""
-    contracts.write_beside(__file__, schema())
+to_json, schema, write_schema = contracts.of(Rollout, FORMAT, "traceview rollout", __file__)

@@ -43,7 +43,7 @@ from collections.abc import Iterator
 
 from traceview.derive.facts.outputs import WRONG_SHARE, wrong_results
 from traceview.rules._accuracy import RESULT, compared, described, result_name, worst
-from traceview.rules.kit import Finding, Row, Snippet, Tables, about_region, torch_before
+from traceview.rules.kit import Finding, Snippet, Tables, about_region, torch_before
 from traceview.torchtext.stages import STAGES
 
 CODE = "TV703"
@@ -97,11 +97,14 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
         commands = f"TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL=4 python SCRIPT"
         if at_inductor and not torch_before(tables, BISECTS_COMMANDS):
             commands = f"python -m torch._inductor.compiler_bisector run python CHECK\n{commands}"
+        what = "a wrong result"
+        if all(row["what"] == "gradient" for row in wrong):
+            what = f"a wrong {result_name(worst(wrong)['output'])}"
         yield Finding(
             code=CODE,
             rule="acc-backend-bug",
             severity="error",
-            title=_title(found.name, wrong, backend),
+            title=f'Compiled {found.name} gives {what}, first with backend="{backend}"',
             explanation=(
                 f"{described(worst(wrong))}. This run used eager's random numbers and roundings."
                 f"{right if passed else ''} So the first wrong stage is "
@@ -115,10 +118,3 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
             snippet=Snippet("shell", commands),
             about=about_region(found.region),
         )
-
-
-def _title(name: str, wrong: list[Row], backend: str) -> str:
-    what = "a wrong result"
-    if all(row["what"] == "gradient" for row in wrong):
-        what = f"a wrong {result_name(worst(wrong)['output'])}"
-    return f'Compiled {name} gives {what}, first with backend="{backend}"'

@@ -60,7 +60,13 @@ def check(tables: Tables) -> Iterator[Finding]:
     captured: dict[str, tuple[Row, list[Node]]] = {}
     for row in first_rank(rows(tables, "graphs", kind="dynamo_output")):
         text = row["text"] or ""
-        own = [node for node in read_nodes(text) if _is_custom(node)] if _OPS in text else []
+        nodes = read_nodes(text) if _OPS in text else []
+        # Operators that torch does not come with.
+        own = [
+            node
+            for node in nodes
+            if node.target.startswith(_OPS) and op_name(node.target).partition(".")[0] not in TORCHS
+        ]
         if own:
             captured[row["compile_key"]] = row, own
     lowered: dict[str, list[Node]] = defaultdict(list)
@@ -103,9 +109,3 @@ def check(tables: Tables) -> Iterator[Finding]:
             ),
             about=about(*of_keys(tables, {row["compile_key"]})),
         )
-
-
-def _is_custom(node: Node) -> bool:
-    """Whether it is an operator that torch does not come with."""
-    name = op_name(node.target)
-    return node.target.startswith(_OPS) and name.partition(".")[0] not in TORCHS

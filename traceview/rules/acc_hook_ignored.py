@@ -69,6 +69,12 @@ def check(tables: Tables) -> Iterator[Finding]:
         made = compile_call(region)
         name = region["name"] if region else "a compiled callable"
         at = f" ({short(place)})" if place else ""
+        where = row["path"] or row["module"]
+        seen = (
+            f"called in {row['eager_runs']} of {row['eager_calls']} eager calls"
+            if row["eager_calls"]
+            else "guarded by the compiled code"
+        )
         yield Finding(
             code=CODE,
             rule="acc-hook-ignored",
@@ -84,7 +90,10 @@ def check(tables: Tables) -> Iterator[Finding]:
             location=place,
             also_at=(made,) if made else (),
             evidence=(
-                Evidence(_proof(row), "late_hooks"),
+                Evidence(
+                    f"{where} is {seen}, and in 0 of {row['compiled_calls']} compiled ones",
+                    "late_hooks",
+                ),
                 Evidence(f"{name} was not compiled after that", "compile_regions"),
             ),
             what_to_do=(
@@ -112,13 +121,3 @@ def _is_ignored(tables: Tables, row: Row) -> bool:
     keys = {each["compile_key"] for each in mine}
     names = (g["source_name"] for g in rows(tables, "guards") if g["compile_key"] in keys)
     return any(name is not None and inside in name for name in names)
-
-
-def _proof(row: Row) -> str:
-    where = row["path"] or row["module"]
-    seen = (
-        f"called in {row['eager_runs']} of {row['eager_calls']} eager calls"
-        if row["eager_calls"]
-        else "guarded by the compiled code"
-    )
-    return f"{where} is {seen}, and in 0 of {row['compiled_calls']} compiled ones"

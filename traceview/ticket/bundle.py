@@ -101,7 +101,12 @@ def write_ticket(
     command = [*(("-m",) if run.manifest.target_kind == "module" else ()), *run.manifest.target]
     facts = Facts(diagnosis, _results(run), form, level, command, left_out, run.manifest.nproc)
     facts.error = _traceback(run) if diagnosis.verdict.outcome == "failed" else ""
-    facts.versions, facts.runnable = versions or "", _runnable(tables)
+    # torch's own reproducer of the compile that failed.
+    failed = tables["compiles"].filter(pl.col("outcome") == "failed").select("compile_id")
+    texts = tables["graphs"].filter(pl.col("kind") == "fx_graph_runnable")
+    texts = texts.join(failed, on="compile_id", how="semi")
+    facts.runnable = "" if texts.is_empty() else str(texts["text"][-1])
+    facts.versions = versions or ""
     for file in files:
         for piece in file.pieces():
             redaction.learn(piece)
@@ -155,7 +160,13 @@ def pieces(stream: IO[bytes]) -> Iterator[str]:
         return
     more = rest
     while more:
-        end = _end_of_lines(rest)
+        # Where ``data`` can be cut: after a line, and not within a private key.
+        end = rest.rfind(b"\n") + 1
+        key = rest.rfind(b"-----BEGIN ", max(0, end - 20_000), end)
+        if key > 0 and rest.find(b"-----END ", key, end) < 0 and len(rest) < _MOST:
+            end = rest.rfind(b"\n", 0, key) + 1
+        if not end and len(rest) >= _MOST:
+            end = max(rest.rfind(b", "), rest.rfind(b" ")) + 1 or len(rest)
         if end:
             yield rest[:end].decode("latin-1")
             rest = rest[end:]
@@ -172,17 +183,6 @@ def _read(stream: Any) -> bytes:  # noqa: ANN401 - files, unpacked ones, and mem
             parts.append(part)
             size += len(part)
     return b"".join(parts)
-
-
-def _end_of_lines(data: bytes) -> int:
-    """Where ``data`` can be cut: after a line, and not within a private key."""
-    end = data.rfind(b"\n") + 1
-    key = data.rfind(b"-----BEGIN ", max(0, end - 20_000), end)
-    if key > 0 and data.find(b"-----END ", key, end) < 0 and len(data) < _MOST:
-        end = data.rfind(b"\n", 0, key) + 1
-    if not end and len(data) >= _MOST:
-        end = max(data.rfind(b", "), data.rfind(b" ")) + 1 or len(data)
-    return end
 
 
 def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str, str]]]:
@@ -330,14 +330,6 @@ def _traceback(run: Run) -> str:
             if text.strip():
                 return text[begin if begin >= 0 else -_LAST :].strip()
     return ""
-
-
-def _runnable(tables: Tables) -> str:
-    """torch's own reproducer of the compile that failed."""
-    failed = tables["compiles"].filter(pl.col("outcome") == "failed").select("compile_id")
-    texts = tables["graphs"].filter(pl.col("kind") == "fx_graph_runnable")
-    texts = texts.join(failed, on="compile_id", how="semi")
-    return "" if texts.is_empty() else str(texts["text"][-1])
 
 
 def _pack(file: IO[bytes], files: list[_File], facts: Facts, redaction: Redaction) -> bytes:

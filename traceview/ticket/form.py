@@ -88,7 +88,13 @@ def render(facts: Facts) -> str:
         f"### {versions}\n\n{_versions(facts)}",
     ]
     room = MAX_BYTES - sum(len(part.encode()) for part in (*above, *below))
-    sections = (*above, _facts(facts.diagnosis, min(room, _DIAGNOSIS)), *below)
+    limit = min(room, _DIAGNOSIS)
+    cut = "\n\n_The rest has no room here; `report.html` in the archive has all of it._\n"
+    pages = [
+        part if "```" in part else re.sub(r"(?m)^#{2,3} ", "#### ", part)
+        for part in parts(facts.diagnosis)
+    ]
+    sections = (*above, within_limit(pages, cut, limit), *below)
     return "\n\n".join(section.strip() for section in sections if section)
 
 
@@ -115,15 +121,6 @@ def signature(facts: Facts) -> str:
     breaks = facts.diagnosis.graph_breaks
     text = failed or (breaks[0].reason if breaks else "")
     return " ".join(_NOT_WORDS.sub(" ", text.partition("\n")[0]).split()[:8])
-
-
-def _facts(diagnosis: Diagnosis, limit: int) -> str:
-    cut = "\n\n_The rest has no room here; `report.html` in the archive has all of it._\n"
-    pages = [
-        part if "```" in part else re.sub(r"(?m)^#{2,3} ", "#### ", part)
-        for part in parts(diagnosis)
-    ]
-    return within_limit(pages, cut, limit)
 
 
 def _ablation(facts: Facts) -> str:

@@ -59,7 +59,12 @@ def without_strings(source: str, redaction: Redaction) -> str:
         starts.append(starts[-1] + len(line))
     done, parts = 0, []
     places = (
-        (starts[node.lineno - 1] + node.col_offset, _end(starts, node), node) for node in found
+        (
+            starts[node.lineno - 1] + node.col_offset,
+            starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0),
+            node,
+        )
+        for node in found
     )
     for first, last, node in sorted(places, key=lambda place: place[:2]):
         if first < done:
@@ -125,10 +130,6 @@ def _is_private(text: str) -> bool:
         and re.search(r"[^\W\d_]", text) is not None
         and _OPTION.fullmatch(text) is None
     )
-
-
-def _end(starts: list[int], node: ast.Constant | ast.JoinedStr) -> int:
-    return starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
 
 def _new(node: ast.Constant | ast.JoinedStr, old: str, redaction: Redaction) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from traceview.derive.syntax import ReadSource
 from traceview.diagnosis.ruling import unified
-from traceview.rules.finding import Finding, Location
+from traceview.rules.finding import Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
 from traceview.trials import around, inside
 from traceview.trials.source import Changes, Source
@@ -91,20 +91,16 @@ def edits(finding: Finding, read: ReadSource, cwd: str) -> list[Edit]:
     found: dict[str, Edit] = {}
     for pattern in PATTERNS.get(finding.rule, ()):
         for place in places:
-            made = _made(pattern, place, read(place.file) or "", cwd)
+            text = read(place.file) or ""
+            source, path = Source(text), PurePath(place.file)
+            name = (path.relative_to(cwd) if cwd and path.is_relative_to(cwd) else path).as_posix()
+            price = (pattern.price,) if pattern.price else ()
+            made = []
+            for changes in pattern.changes(source, place.line):
+                if (new := source.changed(changes)) is not None:
+                    line = source.line_of(min(begin for begin, _, _ in changes))
+                    made.append(Edit(place.file, line, unified(text, new, name), price))
             found |= {edit.patch: edit for edit in made}
             if made:
                 break
     return list(found.values())
-
-
-def _made(pattern: Pattern, place: Location, text: str, cwd: str) -> list[Edit]:
-    source, path = Source(text), PurePath(place.file)
-    name = (path.relative_to(cwd) if cwd and path.is_relative_to(cwd) else path).as_posix()
-    price = (pattern.price,) if pattern.price else ()
-    found = []
-    for changes in pattern.changes(source, place.line):
-        if (new := source.changed(changes)) is not None:
-            line = source.line_of(min(begin for begin, _, _ in changes))
-            found.append(Edit(place.file, line, unified(text, new, name), price))
-    return found

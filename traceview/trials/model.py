@@ -6,7 +6,7 @@ its meaning or goes away. Every figure says its unit in its name; None means "no
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -138,9 +138,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     speedup_interval: tuple[float, float] | None = None
 
 
-def to_json(results: Results) -> dict[str, Any]:
-    """Plain JSON data; a number that is not finite becomes null."""
-    return {"format": FORMAT, **contracts.plain(results)}
+to_json, schema, write_schema = contracts.of(Results, FORMAT, "traceview trials", __file__)
 
 
 def from_json(data: object) -> Results:
@@ -154,13 +152,3 @@ def from_json(data: object) -> Results:
     except msgspec.ValidationError as error:
         fact = f"{RESULTS} is not a record of trials ({error})."
         raise NothingToAnalyse(fact, remedy, slug="no-trials") from error
-
-
-def schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of what ``to_json`` returns."""
-    return contracts.schema_of(Results, FORMAT, "traceview trials")
-
-
-def write_schema() -> None:
-    """Write schema.json; call this after a change of the model."""
-    contracts.write_beside(__file__, schema())

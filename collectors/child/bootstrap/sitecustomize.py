@@ -39,11 +39,25 @@ def main() -> None:
     worker = many and "TORCHELASTIC_RUN_ID" in os.environ
     launcher = many and not worker
     if config is not None and not worker:
-        _end_with_parent()
+        # SIGTERM for this process when traceview is killed: nothing else would end the script then.
+        with suppress(Exception):  # Linux only, and not every Python has ctypes
+            import ctypes
+
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     names = [CONFIG, "PYTHONPATH", *((config or {}).get("variables") or ())]
     given = {name: os.environ[name] for name in names if name in os.environ}
     if not launcher:
-        _restore_environment(config)
+        # What the user's own subprocesses inherit must not lead back here.
+        os.environ.pop(CONFIG, None)
+        kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        # Where nothing is left, it was unset or empty; a script that replaces itself may set it.
+        own: str | None = os.pathsep.join(entry for entry in kept if not _is_here(entry))
+        if not own:
+            own = "" if config is not None and config.get("pythonpath") == "" else None
+        _set("PYTHONPATH", own)
+        # torch gets ours while it is imported (logs.py): what else runs would print what we want.
+        if config is not None and "TORCH_LOGS" in (config.get("variables") or ()):
+            _set("TORCH_LOGS", config.get("torch_logs"))
     ours = _chain()
     if config is not None and not launcher:
         _start(config, given)
@@ -51,30 +65,8 @@ def main() -> None:
         sys.meta_path.insert(0, _Leave(ours))
 
 
-def _end_with_parent() -> None:
-    """SIGTERM for this process when traceview is killed: nothing else would end the script then."""
-    with suppress(Exception):  # Linux only, and not every Python has ctypes
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
 def _is_here(entry: str) -> bool:
     return bool(entry) and os.path.realpath(entry) == str(HERE)
-
-
-def _restore_environment(config: dict[str, Any] | None) -> None:
-    """What the user's own subprocesses inherit must not lead back here."""
-    os.environ.pop(CONFIG, None)
-    kept = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    # Where nothing is left, it was unset or empty. A script that replaces itself may have set it.
-    own: str | None = os.pathsep.join(entry for entry in kept if not _is_here(entry))
-    if not own:
-        own = "" if config is not None and config.get("pythonpath") == "" else None
-    _set("PYTHONPATH", own)
-    # torch gets ours while it is imported (logs.py): what else runs would print what we want.
-    if config is not None and "TORCH_LOGS" in (config.get("variables") or ()):
-        _set("TORCH_LOGS", config.get("torch_logs"))
 
 
 def _set(name: str, value: str | None) -> None:

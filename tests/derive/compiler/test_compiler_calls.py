@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from traceview.derive.compiler import guards as compiler_guards
+from traceview.derive.compiler.call_path import call_path, guard_costs
 from traceview.derive.compiler.first_calls import part_of, parts_of
 from traceview.derive.compiler.trace import chrome_trace
 from traceview.diagnosis import explained
@@ -57,7 +57,6 @@ def test_the_wrapper_is_left_out_where_kernels_hide_in_it(tables_of):
     tables = tables_of("bad-gb_item")
     ops = tables["cpu_ops"].filter(~pl.col("category").str.starts_with("generated_"))
     hidden = Tables({name: tables[name] for name in tables if name != "cpu_ops"} | {"cpu_ops": ops})
-    from traceview.derive.compiler.call_path import call_path
     from traceview.derive.windows import windows
 
     parts = {row["part"] for row in call_path(hidden, windows(hidden))}
@@ -104,7 +103,7 @@ def test_what_the_collector_timed_takes_its_guards_out_of_the_roots(tables_of):
     counted = {row["source_name"]: row for row in tables["guard_costs"].iter_rows(named=True)}
     more = tables.copy()
     more.put("guard_timings", from_rows("guard_timings", timed))
-    whole, *rows = compiler_guards.guard_costs(more)
+    whole, *rows = guard_costs(more)
     assert (whole["guards"], whole["us"]) == (76, 9.0)
     assert whole["how"] == "all of them evaluated, median of 7"
     sources = {row["source_name"]: row for row in rows if row.get("source_name")}
@@ -120,7 +119,7 @@ def test_what_the_collector_timed_takes_its_guards_out_of_the_roots(tables_of):
         compile_key=pl.col("compile_key").str.replace(rf":{pid}:\d+:", f":{pid}:99:")
     )
     more.put("compiles", pl.concat([more["compiles"], twice]))
-    assert all(row["how"] != whole["how"] for row in compiler_guards.guard_costs(more)), "a reset"
+    assert all(row["how"] != whole["how"] for row in guard_costs(more)), "a reset"
 
 
 def test_the_tree_is_counted_and_not_what_tracing_asked_for(tables_of):

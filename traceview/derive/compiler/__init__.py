@@ -4,7 +4,7 @@ traffic      bytes that the operations of a graph move
 lowered      one compiled graph: operations, scheduler nodes, kernels
 notes        fusion in words, with torch's reasons and the neighbors of GEMMs
 passes       what each pass changed
-call_path    from the user's call into the generated code; ``guards`` on it
+call_path    from the user's call into the generated code, and the guards on it
 first_calls  parts of compiling, and where the first call's time went
 trace        all of it on one time axis, as a Chrome trace
 """
@@ -16,9 +16,8 @@ from functools import cache
 
 import polars as pl
 
-from traceview.derive.compiler.call_path import call_path
+from traceview.derive.compiler.call_path import call_path, guard_costs
 from traceview.derive.compiler.first_calls import first_calls
-from traceview.derive.compiler.guards import guard_costs
 from traceview.derive.compiler.lowered import lowered_graphs
 from traceview.derive.compiler.notes import fusion_notes
 from traceview.derive.compiler.passes import graph_passes

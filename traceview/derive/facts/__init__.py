@@ -14,8 +14,7 @@ from traceview.derive.facts.outside import outside_work, script_ends, step_share
 from traceview.derive.facts.partial_writes import partial_writes
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
-from traceview.derive.facts.slow_fusions import slow_fusions
-from traceview.derive.facts.slow_loops import slow_loops
+from traceview.derive.facts.slow_loops import slow_fusions, slow_loops
 from traceview.derive.facts.slow_switches import slow_switches
 from traceview.derive.facts.weight_copies import weight_copies
 from traceview.derive.host_reads import read_places

@@ -1,13 +1,18 @@
-"""Table ``slow_loops``: work that makes generated C++ kernels slow, and its cost.
+"""Generated kernels that are slower than what they replaced, and what makes them slow.
 
-Either a kernel does it one element at a time, or more than once for the same value, or it divides
-by symbolic sizes to find each place.
+Table ``slow_loops``: work that makes generated C++ kernels slow, and its cost. Either a kernel
+does it one element at a time, or more than once for the same value, or it divides by symbolic
+sizes to find each place.
 
 The cost is a part of what the kernel's match group takes longer than the eager operators that it
 replaced, the part of the waterfall that is called fusion: a kernel in scalar code that is still
 faster than what it replaced costs nothing. It is no more than such work is of the kernel, by its
 instructions; and what is computed again costs no more than the eager operator takes for as many
 values.
+
+Table ``slow_fusions``: match groups that lost time. What the slowest kernel's source shows is in
+the columns: how much of it is done one element at a time, what it looks up, which functions it
+calls and in which precision; and what ``slow_loops`` and ``partial_writes`` explain of the loss.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from traceview.torchtext.cpp_loops import (
 )
 from traceview.torchtext.cpp_values import repeated
 from traceview.torchtext.cpp_work import work_of
-from traceview.torchtext.kernel_source import INSTRUCTIONS_EACH
+from traceview.torchtext.kernel_source import INSTRUCTIONS_EACH, triton_calls
 
 Row = dict[str, Any]
 RECOMPUTED = "recomputed"
@@ -232,3 +237,71 @@ def _priced(rows: list[Row], group: _Group) -> None:
         row["slower_ms"] = None
         if group.slower is not None:
             row["slower_ms"] = at_most * min(1.0, group.slower / sum(most)) if at_most else 0.0
+
+
+def slow_fusions(tables: Tables) -> pl.DataFrame | None:
+    """Table ``slow_fusions``; None where no step was profiled."""
+    if tables["matched_kernels"].is_empty():
+        return None
+    origins = Origins(tables)
+    where = ("pass", "rank", "group_id")
+    members = grouped(tables["matched_kernels"].iter_rows(named=True), *where)
+    generated = grouped(
+        tables["matched_kernels"].filter(GENERATED, stance="compiled").iter_rows(named=True), *where
+    )
+    explained: dict[tuple[Any, ...], float] = defaultdict(float)
+    for name in ("slow_loops", "partial_writes"):
+        for row in tables[name].iter_rows(named=True):
+            explained[tuple(row[column] for column in where)] += row["slower_ms"] or 0.0
+    result, times = [], fusion_times(tables)
+    effect: dict[tuple[Any, ...], float] = defaultdict(float)
+    for key, (before, after) in times.items():
+        effect[key[:2]] += after - before
+    for key, (before, after) in times.items():
+        kernels = sorted(generated.get(key, ()), key=lambda row: -(row["ms"] or 0.0))
+        if not kernels or after <= before:
+            continue
+        slowest = kernels[0]
+        origin = origins.of_kernel(slowest) or {}
+        eager = [row for row in members[key] if row["stance"] == "eager"]
+        spent: dict[str, float] = defaultdict(float)
+        for row in eager:
+            spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
+        lines = origin.get("user_lines") or []
+        result.append(
+            {
+                **dict(zip(where, key, strict=True)),
+                **{c: origin.get(c) for c in ("compile_key", "raw_file", "raw_line")},
+                "compile_id": slowest["compile_id"],
+                "kernel_name": slowest["name"],
+                "kernels": len({row["name"] for row in kernels}),
+                "operators": sum(row["count"] or 0.0 for row in eager),
+                "user_lines": sorted(lines, key=lambda line: -spent[line]),
+                "eager_ms": before,
+                "compiled_ms": after,
+                "slower_ms": after - before,
+                "effect_ms": effect[key[:2]],
+                "explained_ms": min(after - before, explained[key]),
+                "clock": slowest["clock"],
+                **_shown(origin.get("source_code") or ""),
+            }
+        )
+    return from_rows("slow_fusions", result)
+
+
+def _shown(source: str) -> Row:
+    """What the source of a kernel shows, as columns of the table."""
+    if work := work_of(source):
+        return {
+            "functions": sorted(work.functions, key=lambda name: -work.functions[name]),
+            "single": work.single / work.instructions,
+            "looked_up": work.looked_up,
+        }
+    if called := triton_calls(source):
+        return {
+            "functions": list(called.functions),
+            "calls": sum(called.functions.values()),
+            "operations": called.operations,
+            "float64": called.float64,
+        }
+    return {}
