@@ -67,7 +67,8 @@ def collect(options: CollectOptions, console: Console) -> Run:
         return _collected(options, console, target, output_folder(options, console, held))
 
 
-def _collected(options: CollectOptions, console: Console, target: Target, folder: Path) -> Run:
+def new_run(options: CollectOptions, target: Target, folder: Path) -> Run:
+    """A run folder with its manifest, and nothing else yet."""
     kept = {name: value for name, value in asdict(options).items() if name not in ("out", "args")}
     manifest = Manifest(
         traceview=traceview.__version__,
@@ -80,7 +81,11 @@ def _collected(options: CollectOptions, console: Console, target: Target, folder
         nproc=options.nproc,
         notes=list(target.notes),
     )
-    run = Run.create(folder, manifest)
+    return Run.create(folder, manifest)
+
+
+def _collected(options: CollectOptions, console: Console, target: Target, folder: Path) -> Run:
+    run = new_run(options, target, folder)
     try:
         collector = _Collector(options, target, run, console)
         cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
@@ -153,7 +158,7 @@ class _Collector:
         usual, options = Patience(), self._options
         if not (options.compare_outputs and asked.name == "cold"):
             return usual
-        more_s = COMPARING_S + 1.25 * options.bisect_s  # a compile that has begun goes on
+        more_s = 2 * COMPARING_S + 1.25 * options.bisect_s  # a compile that has begun goes on
         return replace(usual, stopping_s=usual.stopping_s + more_s)
 
     def _note(self, *notes: str) -> None:
@@ -172,6 +177,7 @@ class _Collector:
             "profile": options.profile and not warm,
             "compare_outputs": options.compare_outputs and asked.name == "cold",
             "bisect_s": options.bisect_s,
+            "record_mb": options.record_mb if asked.name == "cold" else 0,
             "timeout_s": options.timeout_s,
         }
         write_child_config(raw, config)

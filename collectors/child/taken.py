@@ -102,12 +102,21 @@ class Taken:
 class Taker:
     """Keeps one call of a callable: a steady one, or the first where none came.
 
-    ``sparing``: little memory is taken, and no large callable is kept alive.
+    ``sparing``: little memory is taken, and no large callable is kept alive. ``on_first`` gets the
+    first call of each callable.
     """
 
-    def __init__(self, torch: Any, frames: Frames, *, sparing: bool) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        frames: Frames,
+        *,
+        sparing: bool,
+        on_first: Callable[[Gate, Taken], None] | None = None,
+    ) -> None:
         self._torch = torch
         self._frames = frames
+        self._on_first = on_first
         self._bytes: dict[int, int] = {}
         self.sparing = sparing
         self.taken: dict[int, Taken] = {}
@@ -161,7 +170,10 @@ class Taker:
         module = getattr(call, "__self__", call)
         modules = module.modules() if isinstance(module, self._torch.nn.Module) else ()
         training = tuple(each.training for each in modules)
+        first = key not in self.taken
         self.taken[key] = Taken(key, held, args, kwargs, mode, training, cold)
+        if first and self._on_first is not None:
+            self._on_first(gate, self.taken[key])
         self._bytes[key] = size
 
 
