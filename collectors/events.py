@@ -26,6 +26,7 @@ _WORDS = {
     "ceilings": "measuring device limits",
     "comparing": "comparing outputs",
     "replay": "replaying calls",
+    "training": "training,",
 }
 
 

@@ -29,7 +29,8 @@ class CollectOptions:
     the speedup takes to be known. ``compile_target`` is what the collector compiles in a script
     that does not, with ``compile_options`` as torch.compile's arguments. ``after_steps`` pass
     before measuring begins, which takes ``for_steps`` at most. ``timeout_s`` holds for every pass.
-    ``bisect_s``: how long what is wrong is followed to its operator. ``tlparse``: its report is
+    ``bisect_s``: how long what is wrong is followed to its operator; ``record_mb``: size of the
+    recording of numbers, with ``compare_outputs``. ``tlparse``: its report is
     written, too.
     ``quiet_stdout_to_stderr`` keeps our stdout free for the diagnosis (``--json``).
     """
@@ -52,6 +53,7 @@ class CollectOptions:
     profile: bool = True
     compare_outputs: bool = False
     bisect_s: float = 0.0
+    record_mb: int = 0
     tlparse: bool = True
     compile_target: str | None = None
     compile_options: Mapping[str, str | bool] = field(default_factory=dict)

@@ -23,6 +23,7 @@ _OURS = (
     "cache",
     "tables",
     "tlparse",
+    "accuracy",
     "diagnosis.json",
     "report.html",
     "report.md",

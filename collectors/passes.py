@@ -64,36 +64,42 @@ def collect(options: CollectOptions, console: Console) -> Run:
     """
     target = find_target(options, console)
     with contextlib.ExitStack() as held:
-        folder = output_folder(options, console, held)
-        kept = {
-            name: value for name, value in asdict(options).items() if name not in ("out", "args")
-        }
-        manifest = Manifest(
-            traceview=traceview.__version__,
-            created_us=time.time() * 1e6,
-            target=masked_arguments([options.target, *options.args]),
-            target_kind=options.kind,
-            cwd=str(Path.cwd()),
-            python=target.python,
-            options=kept,
-            nproc=options.nproc,
-            notes=list(target.notes),
-        )
-        run = Run.create(folder, manifest)
-        try:
-            collector = _Collector(options, target, run, console)
-            cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
-            for again in _more_passes(options, cold):
-                collector.run_pass(again)
-        finally:
-            if not options.keep_cache:
-                shutil.rmtree(run.folder / "cache", ignore_errors=True)
-        for record in run.manifest.passes if options.tlparse else ():
-            console.progress("writing tlparse's report")
-            run.manifest.notes += write_reports(run, record)
-        console.progress(None)
-        run.save()
-        return run
+        return _collected(options, console, target, output_folder(options, console, held))
+
+
+def new_run(options: CollectOptions, target: Target, folder: Path) -> Run:
+    """A run folder with its manifest, and nothing else yet."""
+    kept = {name: value for name, value in asdict(options).items() if name not in ("out", "args")}
+    manifest = Manifest(
+        traceview=traceview.__version__,
+        created_us=time.time() * 1e6,
+        target=masked_arguments([options.target, *options.args]),
+        target_kind=options.kind,
+        cwd=str(Path.cwd()),
+        python=target.python,
+        options=kept,
+        nproc=options.nproc,
+        notes=list(target.notes),
+    )
+    return Run.create(folder, manifest)
+
+
+def _collected(options: CollectOptions, console: Console, target: Target, folder: Path) -> Run:
+    run = new_run(options, target, folder)
+    try:
+        collector = _Collector(options, target, run, console)
+        cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
+        for again in _more_passes(options, cold):
+            collector.run_pass(again)
+    finally:
+        if not options.keep_cache:
+            shutil.rmtree(run.folder / "cache", ignore_errors=True)
+    for record in run.manifest.passes if options.tlparse else ():
+        console.progress("writing tlparse's report")
+        run.manifest.notes += write_reports(run, record)
+    console.progress(None)
+    run.save()
+    return run
 
 
 class _Collector:
@@ -152,7 +158,7 @@ class _Collector:
         usual, options = Patience(), self._options
         if not (options.compare_outputs and asked.name == "cold"):
             return usual
-        more_s = COMPARING_S + 1.25 * options.bisect_s  # a compile that has begun goes on
+        more_s = 2 * COMPARING_S + 1.25 * options.bisect_s  # a compile that has begun goes on
         return replace(usual, stopping_s=usual.stopping_s + more_s)
 
     def _note(self, *notes: str) -> None:
@@ -171,6 +177,7 @@ class _Collector:
             "profile": options.profile and not warm,
             "compare_outputs": options.compare_outputs and asked.name == "cold",
             "bisect_s": options.bisect_s,
+            "record_mb": options.record_mb if asked.name == "cold" else 0,
             "timeout_s": options.timeout_s,
         }
         write_child_config(raw, config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,8 @@ from traceview.collectors.child.edited import NONE
 from traceview.collectors.child.settings import parse
 from traceview.collectors.launch import Launch, launch
 from traceview.collectors.options import CollectOptions, Console
-from traceview.collectors.passes import child_config, for_pass, write_child_config
+from traceview.collectors.output_folder import output_folder
+from traceview.collectors.passes import child_config, for_pass, new_run, write_child_config
 from traceview.collectors.probe import Target, find_target
 from traceview.collectors.streams import Stdin
 from traceview.run import TICKS, Ending, Run, owners, write_whole
@@ -73,9 +74,11 @@ class Trials:
     The caches are removed at the end (a context manager), unless they are to be kept.
     """
 
-    def __init__(self, options: CollectOptions, run: Run, console: Console) -> None:
+    def __init__(
+        self, options: CollectOptions, run: Run, console: Console, target: Target | None = None
+    ) -> None:
         self._options, self._run, self._console = options, run, console
-        self._target: Target | None = None
+        self._target = target
         self._stdin = Stdin()
         self._cache = run.folder / "cache"
 
@@ -135,6 +138,17 @@ class Trials:
         raw, cache = self._new_folder(name), self._cache / "serving"
         return self._run_once(raw, config, 0.0, timeout_s, cache=cache, logs=False)
 
+    def step(self, stance: str, steps: int) -> Ending:
+        """A process that makes N optimizer steps, whose losses and weights are recorded."""
+        config: dict[str, object] = {
+            "mode": "compiled" if stance == "compiled" else "eager",
+            "nudged": stance == "nudged",
+            "record_steps": steps,
+            "record_mb": self._options.record_mb,
+        }
+        raw = self._new_folder(f"steps-{stance}")
+        return self._run_once(raw, config, 0.0, self._options.timeout_s, logs=False)[1]
+
     def __enter__(self) -> Trials:
         return self
 
@@ -192,3 +206,25 @@ class Trials:
         while (folder := self._run.folder / "raw" / f"{name}-{number}").exists():
             number += 1
         return folder
+
+
+#: Processes that make training steps, and what is printed before each.
+STEPPING = {
+    "compiled": "It trains compiled.",
+    "eager": "It trains in eager.",
+    "nudged": "It trains in eager, with weights a rounding away.",
+}
+
+
+def record_steps(options: CollectOptions, console: Console, steps: int) -> tuple[Run, Ending]:
+    """N optimizer steps in each of these; the new run folder, and how the last one ended."""
+    target = find_target(options, console)
+    with ExitStack() as held:
+        run = new_run(options, target, output_folder(options, console, held))
+        trials = held.enter_context(Trials(options, run, console, target))
+        for stance, said in STEPPING.items():
+            console.say(said)
+            ending = trials.step(stance, steps)
+            if not ending.is_well:
+                break
+        return run, ending

@@ -17,6 +17,7 @@ from traceview.words.text import one_line
 
 _STREAM = re.compile(r"stream (\d{1,9})")
 _MOST_DIFFERENCES = 5
+_MOST_ROWS, _MOST_SETTINGS = 12, 12
 _RIGHT = {
     "random": "Compiled draws other random numbers; with eager's they agree.",
     "rounding": "Compiled rounds elsewhere; with eager's roundings they agree.",
@@ -238,6 +239,88 @@ def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any
         lines.append("\nEager and compiled leave torch's random generators in different states.")
     indents = (len(text) - len(text.lstrip("\n ")) for text in lines)
     return "\n".join(text[:n] + one_line(text) for n, text in zip(indents, lines, strict=True))
+
+
+def recordings_answer(answer: Mapping[str, Any]) -> str:
+    """What ``traceview accuracy A B`` prints: the answer, then each pair of recordings."""
+    pairs, several = answer["pairs"], len(answer["pairs"]) > 1
+    wrong = {row["pair"] for row in answer["differences"]}
+    said = {
+        "agree": "The recordings agree.",
+        "differ": f"{len(wrong)} of {len(pairs)} pairs of recordings differ."
+        if several
+        else "The recordings differ.",
+        "not_compared": "Nothing was compared.",
+    }
+    lines = [said[answer["verdict"]]]
+    for number, pair in enumerate(pairs):
+        mine = {
+            name: [row for row in answer[name] if row["pair"] == number]
+            for name in ("environments", "callables", "differences", "not_compared")
+        }
+        lines.append(f"\nA is {one_line(pair['a'], 80)}, B is {one_line(pair['b'], 80)}.")
+        for row in mine["environments"][:_MOST_SETTINGS]:
+            values = " in A, ".join("not set" if row[k] is None else str(row[k]) for k in "ab")
+            lines.append("  " + one_line(f"{row['name']}: {values} in B", 160))
+        if not mine["environments"]:
+            lines.append("  No recorded setting, version or device differs.")
+        if len(mine["environments"]) > _MOST_SETTINGS:
+            lines.append(f"  and {len(mine['environments']) - _MOST_SETTINGS} more settings")
+        for one in mine["callables"]:
+            lines += [f"  {text}" for text in _recorded(one)]
+        for row in mine["differences"][:_MOST_ROWS]:
+            lines.append(f"  {one_line(_apart(row), 300)}")
+        if len(mine["differences"]) > _MOST_ROWS:
+            lines.append(f"  and {len(mine['differences']) - _MOST_ROWS} more (--json has all)")
+        for row in mine["not_compared"]:
+            subject = " ".join(filter(None, (row["callable"], row["name"])))
+            text = f"Not compared: {subject + ': ' if subject else ''}{row['reason']}."
+            lines.append(f"  {one_line(text, 300)}")
+    for fault in answer["faults"]:
+        lines.append(f"\nCompiled of {fault['side']}:")
+        lines += [f"  {one_line(text, 300)}" for text in _followed(fault)]
+    return "\n".join(lines)
+
+
+def _recorded(one: Mapping[str, Any]) -> Iterator[str]:
+    """One callable: whether its inputs agree, and the first operator that differs."""
+    place = f" ({names.at_line(PurePath(one['file']).name, one['line'])})" if one["file"] else ""
+    inputs = {"equal": "inputs are equal", "rounding": "inputs agree but for rounding"}
+    text = inputs.get(one["inputs"], "INPUTS DIFFER: that is the first difference")
+    count = one.get("steps")
+    done = fmt.plural(one["operators"], "operator") if count is None else fmt.plural(count, "step")
+    yield one_line(f"{one['name']}{place}: {text}, {done} compared", 200)
+    first = one["first"]
+    if first is None:
+        return
+    where = first["location"]
+    at = f" at {names.at_line(PurePath(where['file']).name, where['line'])}" if where else ""
+    which = f"{first['operator']}{at}, {first['direction']}, operator {first['number'] + 1}"
+    if first["excluded"]:
+        yield one_line(f"Stops at {which}", 300)
+    elif first["what"] == "operator":
+        yield one_line(f"First to differ: {which}: its inputs agree, its result doesn't", 300)
+    else:
+        yield one_line(
+            f"First to differ: an input of {which}, which no operator compared gave", 300
+        )
+    if first["unpaired"]:
+        yield one_line(f"Before it, on one side only: {', '.join(first['unpaired'])}", 300)
+
+
+def _apart(row: Mapping[str, Any]) -> str:
+    """``output (eager of A, compiled of B): relative error 0.2, eager's 1e-07; [3] is 1 in A``."""
+    sides = f" ({row['sides']})" if row["sides"] else ""
+    text = row["reason"]
+    if not text:
+        text = f"relative error {tiny(row['relative_error'])}"
+        text += f", eager's {tiny(row['eager_error'])}" if row["eager_error"] is not None else ""
+    worst = row["worst"]
+    if worst:
+        text += f"; {worst['element']} is {worst['a']:.6g} in A, {worst['b']:.6g} in B"
+    named = row["what"] in ("parameter", "operator", "operator input")
+    name = f"{row['what']} {row['name']}" if named else row["name"]
+    return f"{name}{sides}: {text}"
 
 
 def _callable(one: ComparedOutputs) -> str:

@@ -29,6 +29,9 @@ class Config:
     profile: bool = True
     compare_outputs: bool = False
     bisect_s: float = 0.0
+    record_mb: int = 0
+    record_steps: int = 0
+    nudged: bool = False
     trials: tuple[Mapping[str, Any], ...] = ()
     trial_seconds: float = 0.0
     trial_baseline: Literal["eager", "compiled"] = "compiled"

@@ -44,32 +44,35 @@ def write_environment(torch: Any, recorder: Recorder, ours: frozenset[str]) -> N
 
     ``ours`` names the environment variables that the parent set.
     """
-    cuda = torch.cuda if torch.cuda.is_initialized() else None
-    capability = cuda and ".".join(map(str, cuda.get_device_capability()))
-    recorder.write(
-        "torch",
-        torch_version=str(torch.__version__),
-        triton_version=_triton_version(),
-        cuda_version=torch.version.cuda,
-        # From the kernel module's own file: nvidia-smi takes a second.
-        driver_version=_in_file(
-            "/proc/driver/nvidia/version", r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s"
-        ),
-        device_name=cuda and cuda.get_device_name(),
-        device_count=cuda and cuda.device_count(),
-        device_capability=capability,
-        # Of the first processor; Arm's kernels name none.
-        cpu_name=_in_file("/proc/cpuinfo", r"(?m)^model name\s*:\s*(.*\S)"),
-        cpu_threads=torch.get_num_threads(),
-        cpu_count=usable(),
-        torch_file=torch.__file__,
-    )
-    for section, name, value, default, by_us in _settings(torch, ours):
+    recorder.write("torch", **described(torch), torch_file=torch.__file__)
+    for section, name, value, default, by_us in settings(torch, ours):
         keys = {"section": section, "name": name, "value": value, "default": default}
         recorder.write("setting", **keys, set_by="traceview" if by_us else "user")
 
 
-def _settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str, str | None, bool]]:
+def described(torch: Any) -> dict[str, Any]:
+    """Versions and devices."""
+    cuda = torch.cuda if torch.cuda.is_initialized() else None
+    capability = cuda and ".".join(map(str, cuda.get_device_capability()))
+    return {
+        "torch_version": str(torch.__version__),
+        "triton_version": _triton_version(),
+        "cuda_version": torch.version.cuda,
+        # From the kernel module's own file: nvidia-smi takes a second.
+        "driver_version": _in_file(
+            "/proc/driver/nvidia/version", r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s"
+        ),
+        "device_name": cuda and cuda.get_device_name(),
+        "device_count": cuda and cuda.device_count(),
+        "device_capability": capability,
+        # Of the first processor; Arm's kernels name none.
+        "cpu_name": _in_file("/proc/cpuinfo", r"(?m)^model name\s*:\s*(.*\S)"),
+        "cpu_threads": torch.get_num_threads(),
+        "cpu_count": usable(),
+    }
+
+
+def settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str, str | None, bool]]:
     """Section, name, value, default, and whether the parent has set it."""
     for name in sorted(filter(_VARIABLES.match, os.environ)):
         by_us = name in ours and name != "TORCH_LOGS"  # the user's own: see logs.py

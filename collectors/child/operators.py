@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,36 +14,45 @@ from typing import Any
 from .frames import Frames, outward
 from .pieces import TORCHS, operator_name
 from .replay import rms_of
+from .samples import flattened, sampled
 from .taken import cloned
 
 #: (operator, mutates, alias or fake, words): what an operator does and does not declare.
 Undeclared = tuple[str, str, str]
 _TOLERANCE = 1e-3
+_COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional", "_dtensor")  # results come later
 _STACK_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
-class _Watch:
+class Watch:
     """Each operator that runs while this is entered, and what it gave, goes to ``_saw``."""
 
     def __init__(self) -> None:
         from torch.utils._python_dispatch import TorchDispatchMode
 
-        saw = self._saw
+        about, saw = self._about, self._saw
 
         class Mode(TorchDispatchMode):  # type: ignore[misc]
             def __torch_dispatch__(
                 self, func: Any, types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
+                about(func, args, kwargs or {})
                 result = func(*args, **(kwargs or {}))
                 saw(func, args, kwargs or {}, result)
                 return result
 
         self._mode = Mode()
 
+    def _about(self, func: Any, args: Any, kwargs: Mapping[str, Any], /) -> None:
+        """The operator is about to run."""
+
     def _saw(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, /) -> None:
         raise NotImplementedError
 
-    def __enter__(self) -> _Watch:
+    def keep(self, found: Mapping[str, Any]) -> None:
+        """The call has given these outputs."""
+
+    def __enter__(self) -> Watch:
         self._mode.__enter__()
         return self
 
@@ -50,7 +60,7 @@ class _Watch:
         self._mode.__exit__(*error)
 
 
-class Sorted(_Watch):
+class Sorted(Watch):
     """Watches operators that give indices of values: ``values`` has, of each output that is one
     of these indices, what they are indices into, and the dimension (None: of all of it).
     """
@@ -189,7 +199,7 @@ class Ran:
     backward: bool
 
 
-class Listed(_Watch):
+class Listed(Watch):
     """Lists the operators that run while this is entered: ``ran``. The line is the user's."""
 
     def __init__(self, torch: Any, frames: Frames, ran: list[Ran], *, backward: bool) -> None:
@@ -204,9 +214,6 @@ class Listed(_Watch):
                 sizes = ()
             place = line_of(self._frames)
             self._ran.append(Ran(name, (name, *key), sizes, *place, self._backward))
-
-    def keep(self, found: Mapping[str, Any]) -> None:
-        """Nothing of the results is kept."""
 
 
 #: What runs on one side or the other and computes nothing.
@@ -268,3 +275,125 @@ def _alike(one: Ran, other: Ran) -> bool:
     scale = max(map(abs, one.sizes), default=0.0)
     pairs = zip(one.sizes, other.sizes, strict=False)
     return all(abs(a - b) <= _TOLERANCE * scale for a, b in pairs)
+
+
+# -- what every operator of a call read and gave ---------------------------------------------------
+
+
+class _Computing(Watch):
+    """Operators that compute something: no views, nothing that lies in memory by chance."""
+
+    def __init__(self, torch: Any) -> None:
+        from torch.utils._pytree import tree_leaves
+
+        self._torch = torch
+        self._leaves = tree_leaves
+        self._counts: Counter[str] = Counter()
+        super().__init__()
+
+    def _name(self, func: Any) -> str | None:
+        """Its name; None of one that is passed over."""
+        if not hasattr(func, "_schema"):
+            return None
+        name = operator_name(func, self._torch)
+        returns = [each.alias_info for each in func._schema.returns]
+        is_view = any(each is not None and not each.is_write for each in returns)
+        waits = func.namespace in _COLLECTIVES and "wait_tensor" not in name
+        return None if is_view or waits or name in _NOTHING or "empty" in name else name
+
+    def _given(
+        self, func: Any, args: Any, kwargs: Mapping[str, Any], *, written: bool
+    ) -> list[Any]:
+        """The tensors among its arguments, or those of them that it writes into."""
+        known = func._schema.arguments
+        given = [*zip(known, args, strict=False)]
+        given += [(each, kwargs[each.name]) for each in known if each.name in kwargs]
+        values = [
+            v for each, v in given if not written or (each.alias_info and each.alias_info.is_write)
+        ]
+        return self._tensors(values)
+
+    def _gave(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> list[Any]:
+        """The tensors that it returns, or writes into."""
+        found = {id(each): each for each in self._tensors(result)}
+        found |= {id(each): each for each in self._given(func, args, kwargs, written=True)}
+        return list(found.values())
+
+    def _tensors(self, values: Any) -> list[Any]:
+        return [each for each in self._leaves(values) if isinstance(each, self._torch.Tensor)]
+
+    def _next(self, name: str) -> tuple[str, int]:
+        self._counts[name] += 1
+        return name, self._counts[name]
+
+
+class Doubled(_Computing):
+    """In a run in float64: ``values`` by operator, by the how many-th of its name."""
+
+    def __init__(self, torch: Any) -> None:
+        self.values: dict[tuple[str, int], list[list[float | None]]] = {}
+        super().__init__(torch)
+
+    def _saw(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, /) -> None:
+        name = self._name(func)
+        if name is not None:
+            gave = self._gave(func, args, kwargs, result)
+            key = self._next(name) if gave else (name, 0)
+            with suppress(Exception):  # a tensor that has no values to look at
+                flats = (flattened(self._torch, each) for each in gave)
+                self.values[key] = [sampled(self._torch, flat) for flat in flats]
+
+
+class Noted(_Computing):
+    """A row of a ``Recording`` for each operator of an eager run, with the user's line."""
+
+    def __init__(
+        self, torch: Any, frames: Frames, recording: Any, call: int, doubled: Doubled
+    ) -> None:
+        self._frames, self._recording, self._call = frames, recording, call
+        self._doubled, self._number = doubled, 0
+        self._reads: list[int | None] = []
+        self._lines: dict[int, tuple[str | None, int | None]] = {}
+        super().__init__(torch)
+
+    def _about(self, func: Any, args: Any, kwargs: Mapping[str, Any], /) -> None:
+        if self._name(func) is not None:
+            given = self._given(func, args, kwargs, written=False)
+            self._reads = [self._recording.tensor(each) for each in given]
+
+    def _saw(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, /) -> None:
+        name = self._name(func)
+        backward, (file, line) = self._place()
+        gave = [] if name is None else self._gave(func, args, kwargs, result)
+        if name is None or not gave:
+            return
+        exact = self._doubled.values.get(self._next(name), [])
+        exact = exact if len(exact) == len(gave) else [None] * len(gave)  # type: ignore[list-item]
+        seeded = getattr(self._torch.Tag, "nondeterministic_seeded", None)
+        self._recording.write(
+            "operator",
+            call=self._call,
+            operator=self._number,
+            name=name,
+            file=file,
+            line=line,
+            direction="backward" if backward else "forward",
+            random=seeded in func.tags,
+            inputs=self._reads,
+            outputs=[self._recording.tensor(*each) for each in zip(gave, exact, strict=True)],
+        )
+        self._number += 1
+
+    def _place(self) -> tuple[bool, tuple[str | None, int | None]]:
+        """Whether it is in the backward, and the line: in the backward that of the forward's."""
+        node = self._torch._C._current_autograd_node()
+        if node is None:
+            place = line_of(self._frames)
+            self._lines.setdefault(self._torch.autograd._get_sequence_nr() - 1, place)
+            return False, place
+        for frame in outward(sys._getframe(1)):
+            if frame.f_code.co_name == "_engine_run_backward":
+                break
+            if self._frames.is_user(frame.f_code.co_filename):
+                return True, (frame.f_code.co_filename, frame.f_lineno)
+        return True, self._lines.get(node._sequence_nr(), (None, None))

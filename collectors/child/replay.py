@@ -111,6 +111,11 @@ class Replay:
                 for name, value in found.items()
             }
 
+    @property
+    def how(self) -> Mapping[str, Any]:
+        """torch.compile's arguments."""
+        return self._taken.how
+
     def put_back(self) -> None:
         """The random generators as they were before the first run."""
         self._seeds.restore()

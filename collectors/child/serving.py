@@ -130,7 +130,7 @@ class Serving:
                 region.grant(0)
             raise
 
-    def finish(self, why: str) -> None:
+    def finish(self, why: str = "end") -> None:
         """What is known at the end; once. ``why``: calls, seconds, or end (the script's own)."""
         if self._ended:
             return

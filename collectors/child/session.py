@@ -74,15 +74,30 @@ class Session:
         self._compiling = Compiling(config, self._parts, self._regions)
         self._began = time.monotonic()
         self._taker = None
+        self._firsts = keep = None
+        if config.compare_outputs and config.record_mb:
+            from .recording import Firsts
+
+            self._firsts = Firsts(torch, frames)
+            keep = self._firsts.keep
         whole = config.compare_outputs or config.mode == "trials"
         if whole or (config.mode == "paired" and config.nproc == 1):
-            trials_run = config.mode == "trials"
-            self._taker = Taker(torch, frames, sparing=not whole, others=trials_run)
+            self._taker = Taker(
+                torch,
+                frames,
+                sparing=not whole,
+                others=config.mode == "trials",
+                on_first=keep,
+            )
         self._calls = Calls(self._parts, self._driver, self._taker)
-        self._serving = None
+        self._serving: Any = None
         if config.serve_calls:
             limits = config.serve_calls, config.serve_seconds
             self._serving = Serving(self._parts, self._driver, *limits)
+        elif config.record_steps:
+            from .recording import Curve
+
+            self._serving = Curve(self._parts, self._driver, config)
 
     def begin(self) -> None:
         """Patch torch.compile, listen to optimizers, quieten stderr, watch for the end."""
@@ -99,6 +114,9 @@ class Session:
             on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
         else:
             parts.control.watching = False  # every call is seen all the same
+        if self._config.record_steps:
+            self._serving.begin()
+            on_optimizer_step(parts.torch, self._serving.stepped)
 
     def _first_region(self) -> None:
         """Dynamo has been imported by now."""
@@ -171,7 +189,7 @@ class Session:
         steps = driver.steps_seen
         serving = self._serving
         if serving is not None:
-            self._try("the end of serving", lambda: serving.finish("end"))
+            self._try("the end of serving", serving.finish)
         parts.control.off = True
         self._try("looking for what to compile", self._compiling.finish)
         self._try("profiler window", lambda: parts.window.stop(step_ended=False))
@@ -229,9 +247,15 @@ class Session:
             recorder.note(what, "compilation is switched off")
         elif ended_by_exception() and not self._trial_failed:
             recorder.note(what, "the script ended with an exception")
-        elif self._config.nproc > 1:
-            recorder.note(what, "only runs with one rank are compared")
         else:
+            if self._firsts is not None:
+                with self._last("comparing", "recording of numbers"):
+                    from .recording import record_calls
+
+                    record_calls(self._parts, self._config, self._firsts)
+            if self._config.nproc > 1:
+                recorder.note(what, "only runs with one rank are compared")
+                return
             with self._last("comparing", what):
                 from .trial import compare_outputs
 

@@ -112,12 +112,21 @@ class Taker:
     """Keeps one call of a callable: a steady one, or the first where none came.
 
     ``sparing``: little memory is taken, and no large callable is kept alive. ``others``: calls with
-    other sizes or values are kept, too.
+    other sizes or values are kept, too. ``on_first`` gets the first call of each callable.
     """
 
-    def __init__(self, torch: Any, frames: Frames, *, sparing: bool, others: bool = False) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        frames: Frames,
+        *,
+        sparing: bool,
+        others: bool = False,
+        on_first: Callable[[Gate, Taken], None] | None = None,
+    ) -> None:
         self._torch = torch
         self._frames = frames
+        self._on_first = on_first
         self._bytes: dict[int, int] = {}
         self.sparing = sparing
         self._others = others
@@ -180,6 +189,8 @@ class Taker:
         if more is None and self._others:
             more = Others(self._torch, args, kwargs)
         self.taken[key] = Taken(key, held, args, kwargs, mode, training, cold, more)
+        if former is None and self._on_first is not None:
+            self._on_first(gate, self.taken[key])
         self._bytes[key] = size
 
 

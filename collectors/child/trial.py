@@ -129,7 +129,7 @@ class _Comparison:
         except NotCompared as why:
             keys |= {"compared": False, "why": str(why)}
         except Exception as error:  # noqa: BLE001 - the user's code, run on copies
-            keys |= {"compared": False, "why": _reason(error)}
+            keys |= {"compared": False, "why": reason_of(error)}
         finally:
             self._replay.put_back()
         keys |= {"gradients_why": self._replay.ungraded, "draws_random": self._replay.draws}
@@ -256,7 +256,7 @@ class _Comparison:
         try:
             exact = self._in_time(lambda: self._replay.run(double=True))
         except Exception as error:  # noqa: BLE001 - not every operator knows float64
-            return _reason(error)
+            return reason_of(error)
         for name, eager in self._eager.items() if self._replay.draws else ():
             found = agreement(self._torch, eager, eager, exact.get(name))
             if (found.get("eager_rmse") or 0.0) > _OTHER_NUMBERS * (found.get("scale") or 0.0):
@@ -269,7 +269,7 @@ class _Comparison:
         try:
             return self._look(run, backend, self._in_time(lambda: self._compiled(how, **patch)))
         except Exception as error:  # noqa: BLE001 - compiling for a trial may fail
-            self._write(run, backend, {"output": None, "same": None, "why": _reason(error)})
+            self._write(run, backend, {"output": None, "same": None, "why": reason_of(error)})
             return None
 
     def _try_remedy(self, remedy: Trial, drawn: Mapping[str, bool]) -> None:
@@ -292,7 +292,7 @@ class _Comparison:
                 found = {**gradients, **found}  # that there are none is meant
             self._look("trial", self._own, found)
         except Exception as error:  # noqa: BLE001 - the remedy's own
-            self._write("trial", self._own, {"output": None, "same": None, "why": _reason(error)})
+            self._write("trial", self._own, {"output": None, "same": None, "why": reason_of(error)})
         finally:
             self._eager = usual
 
@@ -354,20 +354,19 @@ class _Comparison:
         key = {"region_id": self._taken.region_id, "run": run, "backend": named}
         if self._trial is not None:
             key["trial"] = self._trial
-        # What a result is; a tensor that a function finds outside counts as a parameter.
-        name = row["output"]
-        kinds = {GRADIENT: "gradient", LAYOUT: "layout", "output": "output"}
-        kinds |= {"argument ": "input", "buffer ": "buffer", "": "parameter"}
-        what = (
-            next((kinds[begin] for begin in kinds if name.startswith(begin)), None)
-            if name
-            else None
-        )
-        row = {**row, "what": what}
+        row = {**row, "what": kind_of(row["output"])}
         self._recorder.write("output_check", **key, **row)
 
 
-def _reason(error: BaseException) -> str:
+def kind_of(name: str | None) -> str | None:
+    """What a result is; a tensor that a function finds outside counts as a parameter."""
+    kinds = {GRADIENT: "gradient", LAYOUT: "layout", "output": "output"}
+    kinds |= {"argument ": "input", "buffer ": "buffer", "": "parameter"}
+    return next((kinds[begin] for begin in kinds if name.startswith(begin)), None) if name else None
+
+
+def reason_of(error: BaseException) -> str:
+    """What is written where something could not be run."""
     text = str(error) if isinstance(error, NotCompared) else f"{type(error).__name__}: {error}"
     return text[:1000]
 

@@ -133,6 +133,7 @@ def test_options_reach_the_collector_in_the_target(tmp_path, python, monkeypatch
         "profile": False,
         "compare_outputs": False,
         "bisect_s": 0.0,
+        "record_mb": 0,
         "timeout_s": None,
         "pythonpath": "/somewhere",
         "user_logs": ["+dynamo"],

@@ -15,7 +15,7 @@ _COMMANDS = {
     "diagnose": ("scripts", "Run a script, compare eager with compiled, and explain the result."),
     "demo": ("scripts", "Diagnose a bundled script."),
     "collect": ("scripts", "Run a script and record it, without analysing it."),
-    "accuracy": ("scripts", "Check whether compiled results and gradients are eager's."),
+    "accuracy": ("accuracy", "Check whether compiled results and gradients are eager's."),
     "try": ("trials", "Try what the findings advise, and measure what it gains."),
     "sweep": ("trials", "Measure modes, dynamic shapes or backends against eager."),
     "rollout": ("rollout", "Check whether a compiled service is safe to roll out."),

@@ -144,7 +144,8 @@ _COLLECTING = {
 }
 #: Those that matter where nothing is timed.
 _COMPARING = (
-    "python", "compile_target", "compile_options", "timeout_s", "keep_cache", "out", "force",
+    "python", "nproc", "compile_target", "compile_options", "timeout_s", "keep_cache",
+    "out", "force",
 )  # fmt: skip
 
 _REPORTING = (

@@ -1,4 +1,4 @@
-"""Commands that run a script: ``traceview diagnose``, ``collect``, ``accuracy``, ``demo``."""
+"""Commands that run a script: ``traceview diagnose``, ``collect``, ``demo``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from traceview.cli.options import (
     PASS_ON,
     TargetCommand,
     collecting,
-    comparing,
-    in_seconds,
     reporting,
     targeting,
 )
@@ -46,72 +44,10 @@ def collect_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
 
     `traceview report` explains the run later, on any machine.
     """
-    run = _collect(to_stderr=False, **options)
+    run = collected(to_stderr=False, **options)
     click.echo(f"run folder: {run.folder}")
     code = INTERRUPTED if interrupted(run) else 3
     click.get_current_context().exit(0 if run.manifest.passes[0].ending.is_well else code)
-
-
-@click.command("accuracy", cls=TargetCommand, context_settings=PASS_ON)
-@comparing
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the answer as JSON; a script's own stdout goes to stderr.",
-)
-@click.option(
-    "--bisect",
-    is_flag=True,
-    help="Follow what differs to the operator and what the compiler does to it; write a script.",
-)
-@click.option(
-    "--budget",
-    default="4m",
-    show_default=True,
-    callback=in_seconds,
-    metavar="TIME",
-    help="Time that --bisect may take, such as 90s, 10m or 1h.",
-)
-@targeting
-def accuracy_command(as_json: bool, bisect: bool, budget: float, **options: Any) -> None:  # noqa: ANN401 (click's options)
-    """Run SCRIPT and check whether compiled results and gradients are eager's.
-
-    The script stops when compiling has come to rest; one call of each compiled callable is then
-    run again on copies, and its outputs, gradients, in-place writes and buffers are compared with
-    eager's. Exit codes: 0 (they agree), 1 (they differ), 2 (usage error), 3 (the script failed),
-    4 (nothing to compare), 130 (interrupted).
-    """
-    from traceview.cli.console import Console
-    from traceview.cli.pipeline import tables_of
-    from traceview.contracts import text_of
-    from traceview.diagnosis.step import accuracy
-    from traceview.reports.phrases import accuracy_answer
-
-    run = _collect(
-        to_stderr=as_json,
-        no_baseline=True,
-        steps=1,
-        blocks=1,
-        profile=False,
-        compare_outputs=True,
-        bisect_s=budget if bisect else 0.0,
-        tlparse=False,
-        **options,
-    )
-    Console().say("reading the logs")
-    outputs, answer = accuracy(tables_of(run, refresh=True))
-    for named in (*answer["differences"], *answer["faults"]):
-        named["script"] = named["script"] and str(run.folder / named["script"])
-    click.echo(text_of(answer) if as_json else accuracy_answer(outputs, answer))
-    click.echo(f"run folder: {run.folder}", err=as_json)
-    code = {"agree": 0, "differ": 1, "not_compared": 4}[answer["verdict"]]
-    if interrupted(run):
-        code = INTERRUPTED
-    elif not run.manifest.passes[0].ending.is_well:
-        click.echo("traceview: The script failed; its error is above.", err=True)
-        code = 3
-    click.get_current_context().exit(code)
 
 
 @click.command("demo", context_settings=PASS_ON)
@@ -149,7 +85,7 @@ def _diagnose(
 
     wanted = Wanted(**{name: options.pop(name) for name in Wanted.__struct_fields__})
     choice = wanted.choice_before()
-    run = _collect(module, target, to_stderr=wanted.on_stdout, **options)
+    run = collected(module, target, to_stderr=wanted.on_stdout, **options)
     Console().say("reading the logs")
     code = explain(run, wanted, choice, refresh=True)
     return code or (INTERRUPTED if interrupted(run) else 0)
@@ -160,14 +96,14 @@ def interrupted(run: Run) -> bool:
     return any(record.ending.kind == "interrupted" for record in run.manifest.passes)
 
 
-def _collect(
+def collected(
     module: str | None,
     target: tuple[str, ...],
     *,
     to_stderr: bool,
     **options: Any,  # noqa: ANN401 (click's options)
 ) -> Run:
-    """Run the target with the options of ``collecting``; returns the finished run folder."""
+    """The finished run folder of the target, run with the options of ``collecting``."""
     from traceview import collectors
     from traceview.cli.console import Console
 
