@@ -12,8 +12,8 @@ In the graph that Dynamo captured, the same operations with the same shapes, fro
 occur at least eight times: in a row, or as calls of one function with other operations between. The
 cost is the seconds of that compile, by the part of its operations that lie in these blocks, less
 one block. The location is the torch.compile call, which is what to change; a line of the block is
-listed with it. Where entering each block would make the step a quarter longer, several of them are
-one: a function that does so many that it would not.
+listed with it. Where entering each block would make the step a quarter longer, as many blocks are
+taken together as keep it below that.
 
 A warning where that is at least a quarter of a job whose length is known, or a minute. Otherwise
 information.
