@@ -61,7 +61,8 @@ def blocks(diagnosis: Diagnosis) -> str:
     verdict = diagnosis.verdict
     if verdict.eager_ms is None and verdict.compiled_ms is None:
         return "no step was timed"
-    parts = [f"median per step, {clock(verdict.clock)}"]
+    average = "mean" if verdict.basis == "all_blocks" else "median"
+    parts = [f"{average} per step, {clock(verdict.clock)}"]
     if verdict.blocks:
         parts.append(f"{verdict.blocks} of {fmt.plural(verdict.blocks_measured, 'block pair')}")
     if verdict.steps_timed:
@@ -77,7 +78,9 @@ def break_even(diagnosis: Diagnosis) -> str | None:
     if diagnosis.break_even_steps is not None:
         return fmt.plural(diagnosis.break_even_steps, "step")
     return {
-        "hurt": "never: no step is faster",
+        "hurt": "never: it goes on compiling"
+        if diagnosis.verdict.basis == "all_blocks"
+        else "never: no step is faster",
         "neutral": "not known: too noisy"
         if is_noisy(diagnosis.verdict)
         else "none: no measurable difference",

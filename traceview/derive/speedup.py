@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from traceview.derive.callables import MEASURED_PASS, timed
 from traceview.derive.figures import Figures, figures
 from traceview.derive.intervals import union
-from traceview.derive.outcome import outcome
+from traceview.derive.outcome import measured_outcome, outcome
 from traceview.derive.processes import Row, main_processes, of_process
 from traceview.tables import Tables, from_rows
 
@@ -87,7 +87,7 @@ def break_even(compile_s: float | None, measured: Figures) -> int | None:
     eager, compiled, low = measured.eager_ms, measured.compiled_ms, measured.speedup_low
     if compile_s is None or eager is None or compiled is None or low is None:
         return None
-    if low <= 1.0 or eager <= compiled:
+    if low <= 1.0 or eager <= compiled or measured_outcome(measured) == "hurt":
         return None
     return math.ceil(compile_s * 1000.0 / (eager - compiled))
 

@@ -27,7 +27,7 @@ _WORDS: dict[tuple[str, str], tuple[str | None, ...]] = {
         *("failed", "not_compiled", "not_measured"),
     ),
     ("Verdict", "clock"): ("device", "host", None),
-    ("Verdict", "basis"): ("paired_blocks", "two_runs", "none"),
+    ("Verdict", "basis"): ("paired_blocks", "all_blocks", "two_runs", "none"),
     ("Reason", "basis"): ("measured", "derived", "heuristic"),
 }
 

@@ -37,7 +37,7 @@ def notes(
     yield from run.manifest.notes
     yield from (f"Pass {item.name}: {item.why}" for item in run.manifest.passes if item.why)
     speed = focus.first(tables["speedups"])
-    if verdict.basis == "paired_blocks":
+    if verdict.basis in ("paired_blocks", "all_blocks"):
         yield (
             "Eager and compiled steps alternated in one process. Times that the script itself "
             "printed mix both: ignore them."

@@ -100,8 +100,9 @@ def _whole(row: Row) -> Row:
     if not hurts_by_compiles(row):
         return {}
     eager, compiled = row["eager_mean_ms"], row["compiled_mean_ms"]
-    none = {"speedup_low": None, "speedup_high": None}
-    return {"eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled, **none}
+    figures = {"eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled}
+    known = {"basis": "all_blocks", "pairs_used": row["pairs_measured"], "steps_timed": None}
+    return {**figures, **known, "speedup_low": None, "speedup_high": None}
 
 
 def explained(
