@@ -18,9 +18,9 @@ from .state import Control, Gate
 MOST_CALLABLES = 8
 #: Part of the free memory that copies of one call's inputs may take.
 MOST_OF_FREE = 0.05
-#: Where calls are kept only in case that the script ends early: bytes of all copies, and of what a
-#: callable computes with. A larger one is not kept alive.
-MOST_BYTES = 256 << 20
+#: Where nobody asked for calls to be kept: bytes of all copies, and of what a callable computes
+#: with, on the host and on a device. A larger one is not kept alive.
+MOST_BYTES, MOST_DEVICE_BYTES = 256 << 20, 1 << 30
 
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -128,8 +128,9 @@ class Taker:
             self.left_out[key] = f"its inputs can't be copied ({type(error).__name__}: {error})"
 
     def let_go(self, control: Control) -> None:
-        """A plan is complete: its calls need no replay."""
-        if self.sparing:
+        """A plan is complete: its calls make room where others may need it."""
+        crowded = len(self.taken) >= MOST_CALLABLES or sum(self._bytes.values()) > MOST_BYTES // 2
+        if self.sparing and crowded:
             for region in filter(control.is_settled, control.regions):
                 self.taken.pop(region.region_id, None)
                 self._bytes.pop(region.region_id, None)
@@ -147,15 +148,16 @@ class Taker:
             self.left_out[key] = f"{copies}, more than {MOST_OF_FREE:.0%} of the free memory"
             return
         others = sum(known for other, known in self._bytes.items() if other != key)
-        if self.sparing and size + others > MOST_BYTES:
-            self.left_out[key] = f"{copies}, more than is taken for this ({MOST_BYTES >> 20} MiB)"
+        if self.sparing and size + others > (most := most_bytes(tensors)):
+            self.left_out[key] = f"{copies}, more than is taken for this ({most >> 20} MiB)"
             return
         mode, call = Mode.now(self._torch), gate.original
         held: Callable[[], Gate | None] = lambda: gate  # noqa: E731 - or a weak reference
         if self.sparing:
             originals = Originals(self._torch, self._frames)
             originals.of_callable(call)
-            if _bytes(originals.tensors()) > MOST_BYTES:
+            computed_with = list(originals.tensors())
+            if _bytes(computed_with) > most_bytes(computed_with):
                 held = weakref.ref(gate)
         args, kwargs = cloned((args, kwargs), self._torch)
         module = getattr(call, "__self__", call)
@@ -163,6 +165,11 @@ class Taker:
         training = tuple(each.training for each in modules)
         self.taken[key] = Taken(key, held, args, kwargs, mode, training, cold)
         self._bytes[key] = size
+
+
+def most_bytes(tensors: Iterable[Any]) -> int:
+    """Bytes that copies of such tensors may take where nobody asked for them."""
+    return MOST_DEVICE_BYTES if any(each.is_cuda for each in tensors) else MOST_BYTES
 
 
 def _bytes(tensors: Iterable[Any]) -> int:
