@@ -203,7 +203,7 @@ class Originals(Copies):
         """Modules, those within them, and the object that a method is of; each once."""
         from torch.utils._pytree import tree_leaves
 
-        torch, found = self._torch, {}
+        torch, found = self._torch, dict[int, Any]()
         leaves = (leaf for value in self._found for leaf in tree_leaves(value))
         for owner in leaves:
             if isinstance(owner, (type, FunctionType, torch.Tensor)) or not hasattr(
