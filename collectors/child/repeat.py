@@ -286,7 +286,9 @@ def check_results(parts: Parts, taker: Taker, most_s: float) -> None:
         except NotReplayed as why:
             keys = {"why": str(why)}
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code, run again
-            keys = {"why": f"{type(error).__name__}: {error}".partition("\n")[0][:300]}
+            why = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
+            again = STRICT in why  # torch names the stance
+            keys = {"why": "it would be compiled again" if again else why}
         keys = {"compared": False, "why": None, **keys, "seconds": time.monotonic() - began}
         parts.recorder.write("end_check", region_id=region.region_id, **keys)
 
