@@ -119,12 +119,12 @@ class Rounded(_Watch):
 
         torch, name = self._torch, f"{func}..".split(".")[1]
         leaves = tree_leaves(result)
-        floats = [each for each in leaves if _is_float(each, torch)]
+        floats = [each for each in leaves if is_float(each, torch)]
         self.sorts |= name in _SORTING and len(floats) < len(leaves)
         returns = getattr(getattr(func, "_schema", None), "returns", ())
         view = any(each.alias_info and not each.alias_info.is_write for each in returns)
         given = tree_leaves((args, kwargs))
-        exact = view or name in _EXACT or not any(_is_float(each, torch) for each in given)
+        exact = view or name in _EXACT or not any(is_float(each, torch) for each in given)
         for each in floats:
             eps = torch.finfo(each.dtype).eps
             if each.dtype is torch.float32 and self._in_tf32(name, each):
@@ -162,9 +162,10 @@ _EXACT = frozenset((
 ))  # fmt: skip
 
 
-def _is_float(value: Any, torch: Any) -> bool:
+def is_float(value: Any, torch: Any) -> bool:
+    """Whether it is a dense tensor of real or complex numbers, and no subclass."""
     plain = type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
-    return plain and (value.is_floating_point() or value.is_complex())
+    return bool(plain and (value.is_floating_point() or value.is_complex()))
 
 
 # -- what an operator does and does not declare ----------------------------------------------------

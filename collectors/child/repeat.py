@@ -27,7 +27,7 @@ from .driver import Driver, Parts
 from .gate import counting
 from .listener import Calls
 from .logs import nothing_shown
-from .operators import Rounded
+from .operators import Rounded, is_float
 from .recorder import Recorder
 from .replay import Seeds, named_tensors, outputs
 from .stances import STRICT
@@ -286,9 +286,9 @@ def check_results(parts: Parts, taker: Taker, most_s: float) -> None:
         except NotReplayed as why:
             keys = {"why": str(why)}
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code, run again
-            why = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
-            again = STRICT in why  # torch names the stance
-            keys = {"why": "it would be compiled again" if again else why}
+            text = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
+            again = STRICT in text  # torch names the stance
+            keys = {"why": "it would be compiled again" if again else text}
         keys = {"compared": False, "why": None, **keys, "seconds": time.monotonic() - began}
         parts.recorder.write("end_check", region_id=region.region_id, **keys)
 
@@ -392,7 +392,9 @@ class _Check:
             key = f"{name} (written)"
             if key in (written or ()) or _version(tensor) != version:
                 found[key] = tensor
-        kept = {name: each.detach().clone() for name, each in found.items() if _plain(each, torch)}
+        kept = {
+            name: each.detach().clone() for name, each in found.items() if is_float(each, torch)
+        }
         self._put_back()
         return kept
 
@@ -452,12 +454,6 @@ def _no_optimizer() -> Iterator[None]:
         yield
     finally:
         handle.remove()
-
-
-def _plain(value: Any, torch: Any) -> bool:
-    known = isinstance(value, torch.Tensor) and type(value) in (torch.Tensor, torch.nn.Parameter)
-    float_like = known and (value.is_floating_point() or value.is_complex())
-    return bool(float_like and value.layout is torch.strided and value.numel())
 
 
 def _apart(torch: Any, eager: Results, other: Results) -> dict[str, float]:

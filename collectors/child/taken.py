@@ -18,7 +18,7 @@ from .state import Control, Gate
 MOST_CALLABLES = 8
 #: Part of the free memory that copies of one call's inputs may take.
 MOST_OF_FREE = 0.05
-#: Where nobody asked for calls to be kept: bytes of all copies, and of what a callable computes
+#: Where they are kept without being asked for: bytes of all copies, and of what a callable computes
 #: with, on the host and on a device. A larger one is not kept alive.
 MOST_BYTES, MOST_DEVICE_BYTES = 256 << 20, 1 << 30
 
@@ -109,6 +109,7 @@ class Taker:
         self._torch = torch
         self._frames = frames
         self._bytes: dict[int, int] = {}
+        self._weights: dict[int, int] = {}  # of callables that are kept alive
         self.sparing = sparing
         self.taken: dict[int, Taken] = {}
         self.left_out: dict[int, str] = {}
@@ -129,11 +130,12 @@ class Taker:
 
     def let_go(self, control: Control) -> None:
         """A plan is complete: its calls make room where others may need it."""
-        crowded = len(self.taken) >= MOST_CALLABLES or sum(self._bytes.values()) > MOST_BYTES // 2
-        if self.sparing and crowded:
-            for region in filter(control.is_settled, control.regions):
-                self.taken.pop(region.region_id, None)
-                self._bytes.pop(region.region_id, None)
+        for region in filter(control.is_settled, control.regions if self.sparing else ()):
+            held = sum(self._bytes.values()) + sum(self._weights.values())
+            crowded = len(self.taken) >= MOST_CALLABLES or held > MOST_BYTES // 2
+            if crowded and len(self.taken) > 1:
+                for known in (self.taken, self._bytes, self._weights):
+                    known.pop(region.region_id, None)
 
     def _take(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], cold: bool) -> None:
         key = gate.region.region_id
@@ -157,8 +159,9 @@ class Taker:
             originals = Originals(self._torch, self._frames)
             originals.of_callable(call)
             computed_with = list(originals.tensors())
-            if _bytes(computed_with) > most_bytes(computed_with):
-                held = weakref.ref(gate)
+            self._weights[key] = _bytes(computed_with)
+            if self._weights[key] > most_bytes(computed_with):
+                held, self._weights[key] = weakref.ref(gate), 0
         args, kwargs = cloned((args, kwargs), self._torch)
         module = getattr(call, "__self__", call)
         modules = module.modules() if isinstance(module, self._torch.nn.Module) else ()
@@ -168,7 +171,7 @@ class Taker:
 
 
 def most_bytes(tensors: Iterable[Any]) -> int:
-    """Bytes that copies of such tensors may take where nobody asked for them."""
+    """Bytes that copies of such tensors may take that are not asked for."""
     return MOST_DEVICE_BYTES if any(each.is_cuda for each in tensors) else MOST_BYTES
 
 
