@@ -130,7 +130,9 @@ class Rounded(_Watch):
             if each.dtype is torch.float32 and self._in_tf32(name, each):
                 eps = _TF32
             self.low |= eps > _LOW_EPS
-            if not exact and each.numel():
+            if "empty" in name:
+                each.fill_(_UNSET)
+            elif not exact and each.numel():
                 self._nudge(torch.view_as_real(each) if each.is_complex() else each, eps)
 
     def _nudge(self, tensor: Any, eps: float) -> None:
@@ -150,6 +152,7 @@ class Rounded(_Watch):
         return name in _PRODUCTS and self._torch.get_float32_matmul_precision() != "highest"
 
 
+_UNSET = 3.0  # whatever a result takes from memory that is not filled yet is another value
 _TF32 = 2.0**-10
 _LOW_EPS = 1e-6
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear")

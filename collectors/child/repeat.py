@@ -302,10 +302,11 @@ class _Check:
         self._found = Originals(torch, parts.frames)
         self._found.of_callable(self._gate.original)
         tensors = list(self._found.tensors())
-        self._leaves = [each for each in tensors if each.is_leaf and each.requires_grad]
-        self._tensors = [*tensors, *(t.grad for t in self._leaves if t.grad is not None)]
         given = Originals(torch, parts.frames)
         given.of((taken.args, taken.kwargs))
+        self._owners = [*self._found.objects(), *given.objects()]
+        self._leaves = [each for each in tensors if each.is_leaf and each.requires_grad]
+        self._tensors = [*tensors, *(t.grad for t in self._leaves if t.grad is not None)]
         tensors = [*self._tensors, *given.tensors()]
         size = sum(each.numel() * each.element_size() for each in tensors)
         if size > 2 * most_bytes(tensors) or 4 * size > free_bytes(torch, tensors):
@@ -326,7 +327,7 @@ class _Check:
             if parts.stances.in_force != STRICT:
                 raise NotReplayed("compiling can't be kept off: the script has set a stance")
             self._state = _State(torch, self._tensors)
-            self._objects = _Objects(self._found.objects(), self._leaves)
+            self._objects = _Objects(self._owners, self._leaves)
             stack.callback(self._put_back)
             return self._compare()
 
@@ -344,18 +345,17 @@ class _Check:
         apart = _apart(torch, eager, self._run("compiled", written=eager))
         noise, low, place = dict[str, float](), None, None
         if max(apart.values()) > _APART:
+            # in this order, since a call may be another one every second time
+            again = _apart(torch, eager, self._run("compiled", eager))
+            apart = {name: min(each, again.get(name, 0.0)) for name, each in apart.items()}
             rounded = Rounded(torch)
-            for watch in (None, rounded):
-                for name, each in _apart(torch, eager, self._run("eager", eager, watch)).items():
-                    noise[name] = max(noise.get(name, 0.0), each)
+            noise = _apart(torch, eager, self._run("eager", eager, rounded))
             if rounded.sorts:
                 raise NotReplayed(
                     "results differ, and may depend on which of equal values is taken"
                 )
             low = rounded.low
-            function = marked_constant(
-                self._gate.original, self._found.objects(), self._parts.frames
-            )
+            function = marked_constant(self._gate.original, self._owners, self._parts.frames)
             place = function and function.__code__
             self._parts.sources.keep(place and place.co_filename)
         worst = max(apart, key=lambda name: apart[name] / (noise.get(name, 0.0) + _APART))

@@ -12,11 +12,10 @@ function marked with `assume_constant_result` is such a constant. A comparison t
 When the script has ended, one of its calls is made with the script's own objects and compiled code,
 and in eager, from the same state and random numbers. What a call writes is put back. The
 difference of a floating-point result is its root mean square as part of eager's values. Noise is
-how far the result moves where eager is made again, and where every operator's result is moved by a
-rounding. The rule reports a difference of more than ten times that noise and more than 0.1 % (2 %
-where something is computed in low precision). It is silent where eager draws random numbers, where
-results may depend on which of equal values an operator takes, and where the call would compile
-again.
+how far it moves in a second call in eager, with every operator's result moved by a rounding. The
+rule reports a difference of more than ten times that noise and more than 0.1 % (2 % where something
+is computed in low precision). It is silent where eager draws random numbers, where results may
+depend on which of equal values an operator takes, and where the call would compile again.
 
 ## What to do
 Hand the value over as an argument (a tensor, where it changes often), so that compiled code reads

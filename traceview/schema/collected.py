@@ -347,7 +347,7 @@ END_CHECKS = table("end_checks", "one compiled callable of which a call was made
     Column("name", pl.String, "the one that is furthest off, next to what roundings make: output[0], buffer mean (written), attribute state"),
     Column("dtype", pl.String, "of it, without torch."),
     Column("relative_error", pl.Float64, "root mean square of its difference from eager, as part of its own, or of a tenth of the largest result's"),
-    Column("noise", pl.Float64, "the same of eager made again, and with each operator's result moved by a rounding; null: not needed, the results are closer than 0.1 %"),
+    Column("noise", pl.Float64, "the same of a second call in eager, with each operator's result moved by a rounding; null: not needed, the results are closer than 0.1 %"),
     Column("low_precision", pl.Boolean, "eager computes something in bfloat16, float16, float8 or TF32; null: as noise"),
     Column("constant", pl.String, "if they are further apart: a function that the call may reach and that is marked with assume_constant_result"),
     Column("file", pl.String, "file of that function (user's own)"),
