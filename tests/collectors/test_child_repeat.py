@@ -5,7 +5,9 @@ from importlib.util import find_spec
 import pytest
 from child_runs import run_bare, run_child, write_script
 
-from traceview.collectors.child.taken import cloned
+from traceview.collectors.child.operators import Rounded
+from traceview.collectors.child.state import Control, Region
+from traceview.collectors.child.taken import MOST_BYTES, Taker, cloned
 
 pytestmark = [
     pytest.mark.live,
@@ -221,3 +223,34 @@ def test_compiled_code_is_checked_at_the_end_and_the_script_does_not_notice(tmp_
     assert "optimizer" in steps["why"]
     assert "compiled again" in changes["why"]
     assert (doubles["relative_error"], doubles["constant"]) == (pytest.approx(1.0), None)
+
+
+def test_roundings_move_what_operators_round_and_nothing_else():
+    torch = pytest.importorskip("torch")
+    x = torch.linspace(0.1, 1.0, 100)
+
+    def moved(call):
+        with Rounded(torch) as rounded:
+            result = call()
+        return float((result - call()).abs().max()), rounded.low, rounded.sorts
+
+    assert 0 < moved(lambda: x * 3)[0] < 3e-6
+    assert moved(lambda: x.view(10, 10).t().floor().abs()) == (0.0, False, False)
+    apart, low, sorts = moved(lambda: (x.bfloat16() * 3).float().sort().values)
+    assert (apart > 1e-3, low, sorts) == (True, True, True)
+    assert moved(lambda: torch.empty(3).fill_(1) + x.max())[2] is False
+    with Rounded(torch):
+        assert torch.empty(3).tolist() == [3.0] * 3
+
+
+def test_settled_calls_stay_until_they_crowd_others_out():
+    control = Control()
+    control.regions = [Region(n, group=n) for n in range(3)]
+    control.settled = {0, 1}
+    taker = Taker(None, None, sparing=True)
+    taker.taken = dict.fromkeys(range(3))
+    taker.let_go(control)
+    assert list(taker.taken) == [0, 1, 2]
+    taker._weights = {0: MOST_BYTES, 1: 1}
+    taker.let_go(control)
+    assert list(taker.taken) == [1, 2]
