@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -198,6 +198,55 @@ class Originals(Copies):
                 if isinstance(tensor, torch.Tensor) and id(tensor) not in seen:
                     seen.add(id(tensor))
                     yield tensor
+
+    def objects(self) -> list[Any]:
+        """Modules, those within them, and the object that a method is of; each once."""
+        from torch.utils._pytree import tree_leaves
+
+        torch, found = self._torch, dict[int, Any]()
+        leaves = (leaf for value in self._found for leaf in tree_leaves(value))
+        for owner in leaves:
+            if isinstance(owner, (type, FunctionType, torch.Tensor)) or not hasattr(
+                owner, "__dict__"
+            ):
+                continue
+            modules = (m for m in (owner, *vars(owner).values()) if isinstance(m, torch.nn.Module))
+            for each in (owner, *(inner for module in modules for inner in module.modules())):
+                found.setdefault(id(each), each)
+        return list(found.values())
+
+
+def marked_constant(call: Any, objects: Iterable[Any], frames: Frames) -> FunctionType | None:
+    """A function of the user's that ``call`` may reach, and that runs only while it is compiled.
+
+    ``assume_constant_result`` has marked it: compiled code keeps what it gave then.
+    """
+    owners = [one for each in objects for one in (each, *vars(each).values())]
+    classes = list(dict.fromkeys(found for one in owners for found in type(one).__mro__))
+    seen: set[int] = set()
+    todo = [call, *(vars(each).get("forward") for each in classes)]
+    for value in todo:  # it grows
+        function = getattr(value, "__func__", value)
+        if not isinstance(function, FunctionType) or id(function) in seen:
+            continue
+        seen.add(id(function))
+        code, names = function.__code__, function.__globals__
+        if frames.is_user(code.co_filename):
+            if getattr(function, "_dynamo_marked_constant", False):
+                return function
+            wanted = set(_names(code))
+            modules = [names[name] for name in wanted if isinstance(names.get(name), ModuleType)]
+            places = (names, *map(vars, (*classes, *modules)))
+            todo += [place[name] for place in places for name in wanted if name in place]
+            todo += [cell.cell_contents for cell in function.__closure__ or () if _is_bound(cell)]
+    return None
+
+
+def _is_bound(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
 
 
 def tensors_in(value: Any, torch: Any, name: str, depth: int = 0) -> Iterator[tuple[str, str, Any]]:

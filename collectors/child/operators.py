@@ -111,6 +111,76 @@ _SORTING = (
 )  # fmt: skip
 
 
+class Rounded(Watch):
+    """Moves each floating-point result up or down by a rounding, where its operator rounds.
+
+    ``low``: something was computed in low precision; ``sorts``: operators chose among values, and
+    which of equal ones they took is nothing that a rounding shows.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._generators: dict[Any, Any] = {}
+        self.low = self.sorts = False
+        super().__init__()
+
+    def _saw(self, func: Any, args: Any, kwargs: Mapping[str, Any], result: Any, /) -> None:
+        from torch.utils._pytree import tree_leaves
+
+        torch, name = self._torch, f"{func}..".split(".")[1]
+        leaves = tree_leaves(result)
+        floats = [each for each in leaves if is_float(each, torch)]
+        self.sorts |= name in _SORTING and len(floats) < len(leaves)
+        returns = getattr(getattr(func, "_schema", None), "returns", ())
+        view = any(each.alias_info and not each.alias_info.is_write for each in returns)
+        given = tree_leaves((args, kwargs))
+        exact = view or name in _EXACT or not any(is_float(each, torch) for each in given)
+        for each in floats:
+            eps = torch.finfo(each.dtype).eps
+            if each.dtype is torch.float32 and self._in_tf32(name, each):
+                eps = _TF32
+            self.low |= eps > _LOW_EPS
+            if "empty" in name:
+                each.fill_(_UNSET)
+            elif not exact and each.numel():
+                self._nudge(torch.view_as_real(each) if each.is_complex() else each, eps)
+
+    def _nudge(self, tensor: Any, eps: float) -> None:
+        torch, device = self._torch, tensor.device
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(0)
+        with torch.no_grad():
+            wide = tensor.double() if tensor.element_size() == 8 else tensor.float()
+            given = {"generator": self._generators[device], "device": device, "dtype": wide.dtype}
+            part = torch.rand(tensor.shape, **given).mul_(2).sub_(1)
+            step = eps if eps > _LOW_EPS else 4 * eps
+            tensor.copy_(part.mul_(step).add_(1).mul_(wide))
+
+    def _in_tf32(self, name: str, tensor: Any) -> bool:
+        if "convolution" in name:
+            return bool(tensor.is_cuda)  # cuDNN's default
+        return name in _PRODUCTS and self._torch.get_float32_matmul_precision() != "highest"
+
+
+_UNSET = 3.0  # whatever a result takes from memory that is not filled yet is another value
+_TF32 = 2.0**-10
+_LOW_EPS = 1e-6
+_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear")
+#: Operators that give some of the values that they are given, or whole numbers.
+_EXACT = frozenset((
+    "abs", "amax", "amin", "cat", "ceil", "clamp", "clone", "constant_pad_nd", "copy_", "embedding",
+    "fill_", "flip", "floor", "gather", "index", "index_put_", "index_select", "masked_fill", "max",
+    "maximum", "min", "minimum", "neg", "relu", "repeat", "roll", "round", "scatter", "sign",
+    "sort", "stack", "topk", "tril", "triu", "trunc", "where", "zero_",
+))  # fmt: skip
+
+
+def is_float(value: Any, torch: Any) -> bool:
+    """Whether it is a dense tensor of real or complex numbers, and no subclass."""
+    plain = type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
+    return bool(plain and (value.is_floating_point() or value.is_complex()))
+
+
 # -- what an operator does and does not declare ----------------------------------------------------
 
 

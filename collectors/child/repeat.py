@@ -1,4 +1,7 @@
-"""Goes on measuring when the script has ended: its calls are replayed on copies of their inputs.
+"""Calls of the script, made again when it has ended, on copies of their inputs.
+
+One of each callable is made by the script's compiled code and in eager, to see that both give the
+same. Where the script ended before its speedup was known, measuring goes on with these calls.
 
 The plan is carried out as in the script, by a driver of its own, on the callables, weights and
 compiled code of the script. What a replayed call prints is not shown, what it writes into its
@@ -8,25 +11,29 @@ would have to be compiled again is not the script's any more, and is not replaye
 
 from __future__ import annotations
 
+import copy
 import itertools
+import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from .config import Config
-from .copies import Originals
+from .copies import Originals, marked_constant
 from .driver import Driver, Parts
 from .gate import counting
 from .listener import Calls
 from .logs import nothing_shown
+from .operators import Rounded, is_float
 from .recorder import Recorder
-from .replay import Seeds
+from .replay import Seeds, named_tensors, outputs
+from .stances import STRICT
 from .state import Control, Gate, Region
-from .taken import MOST_BYTES, Arguments, Taken, Taker, cloned
+from .taken import Arguments, Taken, Taker, cloned, free_bytes, most_bytes
 
 WHAT = "replaying calls after the script's end"
 BUDGET_S = 5.0  # of the callable whose calls are the steps
@@ -79,11 +86,7 @@ class _Replayed:
     def __init__(
         self, parts: Parts, config: Config, script: Driver, taken: Taken, *, profile: bool
     ) -> None:
-        gate = taken.gate()
-        if gate is None:
-            why = f"its weights are more than {MOST_BYTES >> 20} MiB, and the script has freed them"
-            raise NotReplayed(why)
-        self._parts, self._taken, self._gate = parts, taken, gate
+        self._parts, self._taken, self._gate = parts, taken, _gate_of(taken)
         parts.window.of(taken.region_id, "call")
         profile = profile and config.profile and not parts.window.has_both
         profile = profile and not script.never_quiet  # its steps do what a replayed call does not
@@ -163,21 +166,27 @@ class _State:
     def __init__(self, torch: Any, tensors: Iterable[Any]) -> None:
         self._torch = torch
         self._kept = [(tensor, tensor.detach().clone()) for tensor in tensors]
-        self._seen = self._versions()
+        self._seen = [_version(tensor) for tensor, _ in self._kept]
 
     def restore(self) -> None:
         """Put back what was written; quick where nothing was."""
-        if self._versions() == self._seen:
-            return
         with self._torch.no_grad():
-            for tensor, value in self._kept:
-                tensor.copy_(value)
-        self._seen = self._versions()
+            for index, (tensor, value) in enumerate(self._kept):
+                if _version(tensor) != self._seen[index]:
+                    tensor.copy_(value)
+                    self._seen[index] = _version(tensor)
 
-    def _versions(self) -> list[int]:
-        """Inference tensors count none: then every call counts as one that has written."""
-        known = (0 if tensor.is_inference() else tensor._version for tensor, _ in self._kept)
-        return [*known, time.perf_counter_ns() * any(t.is_inference() for t, _ in self._kept)]
+
+def _version(tensor: Any) -> int:
+    """Inference tensors count none: then every call counts as one that has written."""
+    return time.perf_counter_ns() if tensor.is_inference() else int(tensor._version)
+
+
+def _gate_of(taken: Taken) -> Gate:
+    gate = taken.gate()
+    if gate is None:
+        raise NotReplayed("its weights are too large to be kept, and the script has freed them")
+    return gate
 
 
 def _written_to(parts: Parts, gate: Gate, given: Any) -> list[Any]:
@@ -186,7 +195,7 @@ def _written_to(parts: Parts, gate: Gate, given: Any) -> list[Any]:
     found.of_callable(gate.original)
     found.of(given)
     tensors = [t for t in found.tensors() if not isinstance(t, parts.torch.nn.Parameter)]
-    if sum(each.numel() * each.element_size() for each in tensors) > 2 * MOST_BYTES:
+    if sum(each.numel() * each.element_size() for each in tensors) > 2 * most_bytes(tensors):
         raise NotReplayed("what its calls may write into is too large to be copied")
     return tensors
 
@@ -251,3 +260,234 @@ def _returning_within(seconds: float) -> Iterator[None]:
         with suppress(ValueError):
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+# -- a call by the script's compiled code, and in eager --------------------------------------------
+
+CHECK = "checking results at the script's end"
+CHECK_S = 10.0  # of all callables
+SLOW_CALL_S = 2.0
+#: Part of the values that results may be apart before it is asked what roundings make.
+_APART = 1e-3
+#: Results that are smaller than this part of the largest one are taken as so large: what should be
+#: 0 is the roundings of others.
+_LEAST_SHARE = 0.1
+Results = Mapping[str, Any]
+
+
+def check_results(parts: Parts, taker: Taker, most_s: float) -> None:
+    """One ``end_check`` event a callable: do its compiled code and eager give the same now?"""
+    until = time.monotonic() + most_s
+    for region in parts.control.regions:
+        if not region.first_called:
+            continue
+        began, keys = time.monotonic(), dict[str, Any]()
+        try:
+            taken = taker.taken.get(region.region_id)
+            if taken is None:
+                raise NotReplayed(taker.left_out.get(region.region_id, "no call of it was kept"))
+            if began > until:
+                raise NotReplayed("the time for this was over")
+            keys = _Check(parts, taken).carry_out(until - began)
+        except NotReplayed as why:
+            keys = {"why": str(why)}
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code, run again
+            text = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
+            again = STRICT in text  # torch names the stance
+            keys = {"why": "it would be compiled again" if again else text}
+        keys = {"compared": False, "why": None, **keys, "seconds": time.monotonic() - began}
+        parts.recorder.write("end_check", region_id=region.region_id, **keys)
+
+
+class _Check:
+    """One callable, with the script's own objects: what a call changes is put back after it."""
+
+    def __init__(self, parts: Parts, taken: Taken) -> None:
+        torch = parts.torch
+        self._parts, self._taken, self._gate = parts, taken, _gate_of(taken)
+        self._found = Originals(torch, parts.frames)
+        self._found.of_callable(self._gate.original)
+        tensors = list(self._found.tensors())
+        given = Originals(torch, parts.frames)
+        given.of((taken.args, taken.kwargs))
+        self._owners = [*self._found.objects(), *given.objects()]
+        self._leaves = [each for each in tensors if each.is_leaf and each.requires_grad]
+        self._tensors = [*tensors, *(t.grad for t in self._leaves if t.grad is not None)]
+        tensors = [*self._tensors, *given.tensors()]
+        size = sum(each.numel() * each.element_size() for each in tensors)
+        if size > 2 * most_bytes(tensors) or 4 * size > free_bytes(torch, tensors):
+            raise NotReplayed(
+                f"what it computes with has {size >> 20:,} MiB, too much to be copied"
+            )
+
+    def carry_out(self, most_s: float) -> dict[str, Any]:
+        """Everything; the keys of the ``end_check`` event."""
+        parts, torch, taken = self._parts, self._parts.torch, self._taken
+        with ExitStack() as stack:
+            stack.enter_context(nothing_shown())
+            stack.enter_context(_returning_within(most_s + SLOW_CALL_S))
+            self._seeds = Seeds(torch)
+            stack.callback(self._seeds.restore)
+            stack.enter_context(_training(self._gate, taken, torch))
+            stack.enter_context(parts.stances.without_recompiles())
+            if parts.stances.in_force != STRICT:
+                raise NotReplayed("compiling can't be kept off: the script has set a stance")
+            self._state = _State(torch, self._tensors)
+            self._objects = _Objects(self._owners, self._leaves)
+            stack.callback(self._put_back)
+            return self._compare()
+
+    def _compare(self) -> dict[str, Any]:
+        torch, began = self._parts.torch, time.monotonic()
+        with _no_optimizer():
+            eager = self._run("eager")
+        if self._seeds.moved():
+            raise NotReplayed("it draws random numbers, and compiled code draws others")
+        if not eager:
+            raise NotReplayed("it gives no floating-point tensor")
+        _apart(torch, eager, eager)
+        if (took_s := time.monotonic() - began) > SLOW_CALL_S:
+            raise NotReplayed(f"a call in eager takes {took_s:.1f} s")
+        apart = _apart(torch, eager, self._run("compiled", written=eager))
+        noise, low, place = dict[str, float](), None, None
+        if max(apart.values()) > _APART:
+            # in this order, since a call may be another one every second time
+            again = _apart(torch, eager, self._run("compiled", eager))
+            apart = {name: min(each, again.get(name, 0.0)) for name, each in apart.items()}
+            rounded = Rounded(torch)
+            noise = _apart(torch, eager, self._run("eager", eager, rounded))
+            if rounded.sorts:
+                raise NotReplayed(
+                    "results differ, and may depend on which of equal values is taken"
+                )
+            low = rounded.low
+            function = marked_constant(self._gate.original, self._owners, self._parts.frames)
+            place = function and function.__code__
+            self._parts.sources.keep(place and place.co_filename)
+        worst = max(apart, key=lambda name: apart[name] / (noise.get(name, 0.0) + _APART))
+        return {
+            "compared": True,
+            "results": len(apart),
+            "name": worst,
+            "dtype": str(eager[worst].dtype).removeprefix("torch."),
+            "relative_error": apart[worst],
+            "noise": noise.get(worst),
+            "low_precision": low,
+            "constant": place and place.co_name,
+            "file": place and place.co_filename,
+            "line": place and place.co_firstlineno,
+        }
+
+    def _run(self, stance: str, written: Results | None = None, watch: Any = None) -> Results:
+        """Floating-point results by name, and what the call wrote, or did where ``written`` is of.
+
+        From the same state and random numbers; what it changes is put back.
+        """
+        torch, taken, gate = self._parts.torch, self._taken, self._gate
+        self._parts.stances.take(stance)
+        self._seeds.restore()
+        with ExitStack() as stack:
+            stack.enter_context(taken.mode.entered(torch))
+            args, kwargs = cloned((taken.args, taken.kwargs), torch)
+            named = list(named_tensors(self._found, gate.original, args, kwargs, torch))
+            before = [_version(tensor) for *_, tensor in named]
+            with watch or ExitStack():
+                result = gate.target(*args, **kwargs)
+        found = dict(outputs(result, torch)) | self._objects.rebound(torch)
+        for (_, name, tensor), version in zip(named, before, strict=True):
+            key = f"{name} (written)"
+            if key in (written or ()) or _version(tensor) != version:
+                found[key] = tensor
+        kept = {
+            name: each.detach().clone() for name, each in found.items() if is_float(each, torch)
+        }
+        self._put_back()
+        return kept
+
+    def _put_back(self) -> None:
+        self._objects.put_back()
+        self._state.restore()
+
+
+class _Objects:
+    """What attributes are, and items of containers in them; and ``.grad`` of tensors."""
+
+    def __init__(self, objects: Iterable[Any], leaves: Iterable[Any]) -> None:
+        self._grads = [(leaf, leaf.grad) for leaf in leaves]
+        owners = [vars(each) for each in objects]
+        inner = [value for names in owners for value in names.values()]
+        held = [*owners, *(value for value in inner if type(value) in (list, dict, set))]
+        self._kept = [(each, copy.copy(each)) for each in held]
+
+    def rebound(self, torch: Any) -> dict[str, Any]:
+        """Tensors that an attribute had not before, by name."""
+        return {
+            f"attribute {name}": value
+            for now, then in self._kept
+            if isinstance(now, dict)
+            for name, value in now.items()
+            if isinstance(value, torch.Tensor) and then.get(name) is not value
+        }
+
+    def put_back(self) -> None:
+        """As it was; what is the same is not touched."""
+        for leaf, grad in self._grads:
+            if leaf.grad is not grad:
+                leaf.grad = grad
+        for now, then in self._kept:
+            if isinstance(now, dict):
+                for name in [name for name in now if name not in then]:
+                    del now[name]
+                changed = {n: v for n, v in then.items() if n not in now or now[n] is not v}
+                now.update(changed)
+            elif isinstance(now, list) and list(map(id, now)) != list(map(id, then)):
+                now[:] = then
+            elif isinstance(now, set) and now != then:
+                now.clear()
+                now.update(then)
+
+
+@contextmanager
+def _no_optimizer() -> Iterator[None]:
+    """A call that steps an optimizer is left: nothing here could put back what that changes."""
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    def stepping(*_: Any) -> None:
+        raise NotReplayed("it steps an optimizer, which would change the weights")
+
+    handle = register_optimizer_step_pre_hook(stepping)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _apart(torch: Any, eager: Results, other: Results) -> dict[str, float]:
+    """Root mean square of the difference as part of eager's own, by result; one host read.
+
+    An element that is not finite where eager's is counts as wholly different.
+    """
+    norm, names, figures = torch.linalg.vector_norm, list[str](), list[Any]()
+    for name, one in eager.items():
+        two = other.get(name)
+        if two is None or two.shape != one.shape or two.dtype != one.dtype:
+            continue
+        a, b = (torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in (one, two))
+        a, b = (t.float() if t.element_size() < 4 else t for t in (a, b))
+        known = a.isfinite()
+        both, zero = known & b.isfinite(), a.new_zeros(())
+        kept = norm(torch.where(known, a, zero), dtype=torch.float64)
+        apart = norm(torch.where(both, b - a, zero), dtype=torch.float64)
+        figures += [kept, apart, (known & ~b.isfinite()).sum(dtype=torch.float64)]
+        names.append(name)
+    if not names:
+        raise NotReplayed("its results have other shapes compiled and in eager")
+    read = torch.stack([each.to(figures[0].device) for each in figures]).tolist()
+    counts = [max(1, eager[name].numel()) for name in names]
+    sizes = [kept / math.sqrt(n) for kept, n in zip(read[::3], counts, strict=True)]
+    least = _LEAST_SHARE * max(sizes) or 1.0
+    parts = zip(names, sizes, read[1::3], read[2::3], counts, strict=True)
+    return {
+        name: math.hypot(apart / math.sqrt(n) / max(size, least), math.sqrt(odd / n))
+        for name, size, apart, odd, n in parts
+    }

@@ -204,10 +204,29 @@ class Session:
         parts.recorder.write(
             "end", steps_seen=steps, step_kind=driver.anchor.kind, phase=driver.phase
         )
+        self._check_results()
         self._replay_calls()
         self._try("hooks of modules", parts.hooks.finish)
         self._measure_device()
         self._compare_outputs()
+
+    def _check_results(self) -> None:
+        """With the script's objects as it left them: do compiled code and eager still agree?"""
+        from .repeat import CHECK, CHECK_S, check_results
+
+        config, taker = self._config, self._taker
+        wanted = config.mode == "paired" and config.pass_name == "cold" and self._serving is None
+        if taker is None or not wanted or config.nproc > 1 or self._driver.several_threads:
+            return
+        left_s = self._left_s
+        if compiling_disabled() or ended_by_exception() or left_s < LEAST_LEFT_S:
+            return
+        with self._last("checking", CHECK):
+            check_results(self._parts, taker, min(CHECK_S, left_s / 4))
+
+    @property
+    def _left_s(self) -> float:
+        return (self._config.timeout_s or math.inf) - (time.monotonic() - self._began)
 
     def _replay_calls(self) -> None:
         """Where the script ended before its speedup was known: go on with copies of its calls."""
@@ -219,8 +238,7 @@ class Session:
         # An exception or Ctrl-C is the verdict's first line.
         if not wanted or driver.complete or compiling_disabled() or ended_by_exception():
             return
-        left_s = (config.timeout_s or math.inf) - (time.monotonic() - self._began)
-        recorder = self._parts.recorder
+        left_s, recorder = self._left_s, self._parts.recorder
         if taker is None:
             recorder.note(WHAT, "only runs with one rank are replayed")
         elif driver.anchor.kind == "optimizer" and not driver.anchor.over:

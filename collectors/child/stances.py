@@ -11,7 +11,7 @@ from .recorder import Recorder
 from .remedies import Trial
 from .state import Control
 
-_STRICT = "fail_on_recompile"
+STRICT = "fail_on_recompile"
 
 
 class Stances:
@@ -53,7 +53,7 @@ class Stances:
         dynamo: Any = sys.modules.get("torch._dynamo")
         own, strict = self._user, None
         if own == "default" and hasattr(dynamo, "set_stance"):
-            strict, self._user = dynamo.set_stance(_STRICT), _STRICT
+            strict, self._user = dynamo.set_stance(STRICT), STRICT
         try:
             yield
         finally:

@@ -20,9 +20,9 @@ from .state import Control, Gate
 MOST_CALLABLES = 8
 #: Part of the free memory that copies of one call's inputs may take.
 MOST_OF_FREE = 0.05
-#: Where calls are kept only in case that the script ends early: bytes of all copies, and of what a
-#: callable computes with. A larger one is not kept alive.
-MOST_BYTES = 256 << 20
+#: Where they are kept without being asked for: bytes of all copies, and of what a callable computes
+#: with, on the host and on a device. A larger one is not kept alive.
+MOST_BYTES, MOST_DEVICE_BYTES = 256 << 20, 1 << 30
 #: Calls of one callable that are kept, each with other sizes or values.
 MOST_OTHERS = 8
 
@@ -128,6 +128,7 @@ class Taker:
         self._frames = frames
         self._on_first = on_first
         self._bytes: dict[int, int] = {}
+        self._weights: dict[int, int] = {}  # of callables that are kept alive
         self.sparing = sparing
         self._others = others
         self.taken: dict[int, Taken] = {}
@@ -151,11 +152,13 @@ class Taker:
             self.left_out[key] = f"its inputs can't be copied ({type(error).__name__}: {error})"
 
     def let_go(self, control: Control) -> None:
-        """A plan is complete: its calls need no replay."""
-        if self.sparing:
-            for region in filter(control.is_settled, control.regions):
-                self.taken.pop(region.region_id, None)
-                self._bytes.pop(region.region_id, None)
+        """A plan is complete: its calls make room where others may need it."""
+        for region in filter(control.is_settled, control.regions if self.sparing else ()):
+            held = sum(self._bytes.values()) + sum(self._weights.values())
+            crowded = len(self.taken) >= MOST_CALLABLES or held > MOST_BYTES // 2
+            if crowded and len(self.taken) > 1:
+                for known in (self.taken, self._bytes, self._weights):
+                    known.pop(region.region_id, None)
 
     def _take(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], cold: bool) -> None:
         key = gate.region.region_id
@@ -170,16 +173,18 @@ class Taker:
             self.left_out[key] = f"{copies}, more than {MOST_OF_FREE:.0%} of the free memory"
             return
         others = sum(known for other, known in self._bytes.items() if other != key)
-        if self.sparing and size + others > MOST_BYTES:
-            self.left_out[key] = f"{copies}, more than is taken for this ({MOST_BYTES >> 20} MiB)"
+        if self.sparing and size + others > (most := most_bytes(tensors)):
+            self.left_out[key] = f"{copies}, more than is taken for this ({most >> 20} MiB)"
             return
         mode, call = Mode.now(self._torch), gate.original
         held: Callable[[], Gate | None] = lambda: gate  # noqa: E731 - or a weak reference
         if self.sparing:
             originals = Originals(self._torch, self._frames)
             originals.of_callable(call)
-            if _bytes(originals.tensors()) > MOST_BYTES:
-                held = weakref.ref(gate)
+            computed_with = list(originals.tensors())
+            self._weights[key] = _bytes(computed_with)
+            if self._weights[key] > most_bytes(computed_with):
+                held, self._weights[key] = weakref.ref(gate), 0
         args, kwargs = cloned((args, kwargs), self._torch)
         module = getattr(call, "__self__", call)
         modules = module.modules() if isinstance(module, self._torch.nn.Module) else ()
@@ -254,7 +259,7 @@ class Others:
         more = [leaf for leaf, size, first in both if size != first]
         tensors = [leaf for leaf in more if isinstance(leaf, self._torch.Tensor)]
         free = free_bytes(self._torch, tensors)
-        return MOST_OTHERS * _bytes(tensors) < min(MOST_BYTES, MOST_OF_FREE * free)
+        return MOST_OTHERS * _bytes(tensors) < min(most_bytes(tensors), MOST_OF_FREE * free)
 
 
 def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
@@ -270,6 +275,11 @@ def _counts(calls: Sequence[Sequence[Any]]) -> Iterator[tuple[int, tuple[int, in
         steps = {b - a for a, b in pairwise(values)} if {*map(type, values)} == {int} else set()
         if len(values) > 2 and len(steps) == 1 and 0 not in steps:
             yield at, (values[-1], steps.pop())
+
+
+def most_bytes(tensors: Iterable[Any]) -> int:
+    """Bytes that copies of such tensors may take that are not asked for."""
+    return MOST_DEVICE_BYTES if any(each.is_cuda for each in tensors) else MOST_BYTES
 
 
 def _bytes(tensors: Iterable[Any]) -> int:

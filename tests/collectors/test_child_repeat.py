@@ -5,7 +5,9 @@ from importlib.util import find_spec
 import pytest
 from child_runs import run_bare, run_child, write_script
 
-from traceview.collectors.child.taken import cloned
+from traceview.collectors.child.operators import Rounded
+from traceview.collectors.child.state import Control, Region
+from traceview.collectors.child.taken import MOST_BYTES, Taker, cloned
 
 pytestmark = [
     pytest.mark.live,
@@ -137,3 +139,118 @@ def test_copies_of_inputs_are_views_where_the_inputs_are():
     copy = cloned(weight[0], torch)
     assert copy.requires_grad
     assert copy.is_leaf
+
+
+STALE = """
+    import atexit, random
+
+    def last():
+        print("at exit", model.total.tolist(), model.count, len(model.seen), model.last)
+        print(float(model.weight), random.random(), float(torch.rand(())), model.weight.grad)
+
+    atexit.register(last)
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(()))
+            self.register_buffer("total", torch.zeros(3))
+            self.scale, self.count, self.seen, self.last = 1.0, 0, [], None
+
+        @torch.compiler.assume_constant_result
+        def factor(self):
+            return self.scale
+
+        def forward(self, x):
+            print("in the call")
+            self.total += x
+            self.keep(x)
+            return x * self.weight * self.factor()
+
+        @torch.compiler.disable
+        def keep(self, x):
+            self.count += 1
+            self.last = self.count
+            self.seen.append(x)
+
+    @torch.compile(backend="eager")
+    def draws(x):
+        return x + torch.rand(3)
+
+    @torch.compile(backend="eager")
+    def steps(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+
+    @torch.compile(backend="eager")
+    def changes(x):
+        return x + 1 if flag else x
+
+    def wrong(graph, inputs):
+        return lambda *given: [each * 2 for each in graph(*given)]
+
+    @torch.compile(backend=wrong)
+    def doubles(x):
+        return x.sort().values * 3 if sorts else x * 3
+
+    torch.manual_seed(0)
+    random.seed(0)
+    flag, sorts, model = True, False, Net()
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    compiled = torch.compile(model, backend="eager")
+    for _ in range(3):
+        for call in (compiled, draws, changes, doubles):
+            call(torch.ones(3))
+    steps(torch.ones(3))
+    model.scale, flag = 3.0, False
+"""
+
+
+def test_compiled_code_is_checked_at_the_end_and_the_script_does_not_notice(tmp_path):
+    script = write_script(tmp_path, STALE)
+    bare, run = run_bare(script), run_child(script, blocks=None)
+    assert (run.returncode, run.out) == (0, bare.stdout)
+    draws, steps, changes, doubles, net = run.of("end_check")
+    assert (net["compared"], net["name"], net["constant"]) == (True, "output", "factor")
+    assert (net["relative_error"], net["noise"] < 1e-5) == (pytest.approx(2 / 3), True)
+    assert net["line"] == 1 + STALE.split("\n").index(
+        next(line for line in STALE.split("\n") if "assume_constant_result" in line)
+    )
+    assert "random numbers" in draws["why"]
+    assert "optimizer" in steps["why"]
+    assert "compiled again" in changes["why"]
+    assert (doubles["relative_error"], doubles["constant"]) == (pytest.approx(1.0), None)
+
+
+def test_roundings_move_what_operators_round_and_nothing_else():
+    torch = pytest.importorskip("torch")
+    x = torch.linspace(0.1, 1.0, 100)
+
+    def moved(call):
+        with Rounded(torch) as rounded:
+            result = call()
+        return float((result - call()).abs().max()), rounded.low, rounded.sorts
+
+    assert 0 < moved(lambda: x * 3)[0] < 3e-6
+    assert moved(lambda: x.view(10, 10).t().floor().abs()) == (0.0, False, False)
+    apart, low, sorts = moved(lambda: (x.bfloat16() * 3).float().sort().values)
+    assert (apart > 1e-3, low, sorts) == (True, True, True)
+    assert moved(lambda: torch.empty(3).fill_(1) + x.max())[2] is False
+    with Rounded(torch):
+        assert torch.empty(3).tolist() == [3.0] * 3
+
+
+def test_settled_calls_stay_until_they_crowd_others_out():
+    control = Control()
+    control.regions = [Region(n, group=n) for n in range(3)]
+    control.settled = {0, 1}
+    taker = Taker(None, None, sparing=True)
+    taker.taken = dict.fromkeys(range(3))
+    taker.let_go(control)
+    assert list(taker.taken) == [0, 1, 2]
+    taker._weights = {0: MOST_BYTES, 1: 1}
+    taker.let_go(control)
+    assert list(taker.taken) == [1, 2]

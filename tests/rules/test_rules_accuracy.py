@@ -8,6 +8,7 @@ from traceview.rules import (
     acc_hook_ignored,
     acc_low_precision,
     acc_rng,
+    acc_unlike_eager,
     run_rules,
 )
 from traceview.rules.registry import catalogue
@@ -319,3 +320,48 @@ def test_frozen_weights_that_no_call_or_a_newer_compile_follows(make):
     assert stale(make, FROZEN, compiled=(COMPILED, {**newer, "region_id": 7})) != []
     assert stale(make, FROZEN, resets=[{"started_us": 95.0}]) == []
     assert stale(make, FROZEN, resets=[{"started_us": 20.0}]) != []
+
+
+END = {
+    "pid": 1, "region_id": 0, "compared": True, "why": None, "results": 2, "name": "output[1]",
+    "dtype": "float32", "relative_error": 0.4, "noise": 1e-6, "low_precision": False,
+    "constant": "noise_level", "file": "/u/net.py", "line": 13, "seconds": 0.1,
+}  # fmt: skip
+
+
+def unlike(make, *ends):
+    return list(acc_unlike_eager.check(make(regions=[REGION], end_checks=list(ends))))
+
+
+def test_compiled_code_that_gives_other_results_at_the_end(make):
+    (finding,) = unlike(make, END)
+    assert finding.title == (
+        "Compiled Net gives other results than eager: output[1] differs by 40 %"
+    )
+    assert (finding.severity, finding.confidence) == ("error", "measured")
+    assert "noise_level() (net.py:13) is marked with assume_constant_result" in finding.explanation
+    assert finding.location.line == 13
+    assert [at.line for at in finding.also_at] == [7]
+    assert "less than 0.01 %" in finding.evidence[0].text
+
+
+def test_without_a_marked_function_the_call_is_the_place(make):
+    (finding,) = unlike(make, {**END, "constant": None, "file": None, "line": None})
+    assert (finding.location.line, finding.also_at) == (7, ())
+    assert "accuracy --bisect" in finding.snippet.text
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"noise": 0.05},
+        {"noise": None},
+        {"relative_error": 9e-4, "noise": 0.0},
+        {"relative_error": 0.015, "low_precision": True},
+        {"relative_error": None},
+        {"compared": False},
+    ],
+)
+def test_what_roundings_make_is_no_other_result(make, row):
+    assert unlike(make, {**END, **row}) == []
+    assert unlike(make, {**END, "relative_error": 0.015}) != []

@@ -240,8 +240,13 @@ def test_a_script_that_was_stopped_tells_no_length(make):
     assert found("bm-no-break-even", make(speedups=[row], runs=[run])) == ()
 
 
-@pytest.mark.parametrize(("step_ms", "fires"), [(0.3, False), (3.0, True)])
-def test_blocks_that_are_too_small_to_be_entered_one_by_one_are_not_named(make, step_ms, fires):
+@pytest.mark.parametrize(
+    ("step_ms", "advice"),
+    [(0.05, None), (0.3, "a function that does 2 of them"), (3.0, "the block instead")],
+)
+def test_blocks_that_are_too_small_to_be_entered_one_by_one_are_taken_together(
+    make, step_ms, advice
+):
     lines = ['        x: "f32[4]" = torch.embedding(l_x_)']
     for n in range(10):
         lines += [f'        a{n}_{k}: "f32[4]" = torch.op{k}(x)' for k in range(5)]
@@ -251,4 +256,5 @@ def test_blocks_that_are_too_small_to_be_entered_one_by_one_are_not_named(make, 
         graphs=[{**graph, "text": "\n".join(lines)}],
         speedups=[{**STEP, "compiled_ms": step_ms}],
     )
-    assert bool(found("ct-repeated-blocks", tables)) == fires
+    said = [finding.what_to_do for finding in found("ct-repeated-blocks", tables)]
+    assert (advice is None and not said) or advice in said[0]

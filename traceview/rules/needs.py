@@ -102,6 +102,7 @@ _TABLES = {
     _collected("which watched calls ran compiled code", why="torch 2.8 or later reports it"): (
         "served_calls",
     ),
+    _collected("a call made again at the script's end, compiled and in eager"): ("end_checks",),
     _collected("the steps and compiles of every rank"): ("rank_waits",),
     _collected("a replay of profiled steps"): ("read_replays", "read_places"),
     _collected("the script's source and its settings"): ("setting_sites",),

@@ -338,6 +338,23 @@ SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest p
     Column("clock", pl.String, "device or host"),
 )
 
+END_CHECKS = table("end_checks", "one compiled callable of which a call was made at the script's end, by the script's own compiled code and in eager, on its own objects, or why not",
+    Column("pid", pl.Int64, "process id"),
+    Column("region_id", pl.Int32, "the callable, as in regions"),
+    Column("compared", pl.Boolean, "whether results were compared"),
+    Column("why", pl.String, "why they were not, null if they were"),
+    Column("results", pl.Int32, "floating-point results that were compared: outputs, and what the call wrote"),
+    Column("name", pl.String, "the one that is furthest off, next to what roundings make: output[0], buffer mean (written), attribute state"),
+    Column("dtype", pl.String, "of it, without torch."),
+    Column("relative_error", pl.Float64, "root mean square of its difference from eager, as part of its own, or of a tenth of the largest result's"),
+    Column("noise", pl.Float64, "the same of a second call in eager, with each operator's result moved by a rounding; null: not needed, the results are closer than 0.1 %"),
+    Column("low_precision", pl.Boolean, "eager computes something in bfloat16, float16, float8 or TF32; null: as noise"),
+    Column("constant", pl.String, "if they are further apart: a function that the call may reach and that is marked with assume_constant_result"),
+    Column("file", pl.String, "file of that function (user's own)"),
+    Column("line", pl.Int32, "line of its definition, with its decorators"),
+    Column("seconds", pl.Float64, "host time of all of it"),
+)
+
 OUTPUT_TRIALS = table("output_trials", "one compiled callable of which a call was run again at the end, eager and compiled, or why not",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "the callable, as in regions"),

@@ -145,12 +145,18 @@ def relative_error(row: Row) -> float:
     return (error or 0.0) / row["scale"] if row["scale"] else 0.0
 
 
+def no_rounding(error: float, noise: float, *, low_precision: bool) -> bool:
+    """Whether a relative error is more than roundings explain, which make ``noise`` of it."""
+    return error > (_LOW_SHARE if low_precision else _SHARE) and error > _TIMES * noise
+
+
 def _beyond_rounding(row: Row, wrong_share: float) -> bool:
     error = relative_error(row)
     if row["why"] or row["differing"] or error > wrong_share:
         return True
     if row["scale"] == 0.0:  # what is 0 in float64 has no part
         return (row["rms_diff"] or 0.0) > (row["limit"] or 0.0)
-    least = _LOW_SHARE if row["dtype"] in _LOW else _SHARE
-    known = row["rmse"] is not None and row["eager_rmse"] is not None
-    return known and error > least and row["rmse"] > _TIMES * row["eager_rmse"]
+    if row["rmse"] is None or row["eager_rmse"] is None:
+        return False
+    noise = row["eager_rmse"] / row["scale"] if row["scale"] else 0.0
+    return no_rounding(error, noise, low_precision=row["dtype"] in _LOW)

@@ -1,0 +1,130 @@
+"""
+## What it finds
+Compiled code that gives other results than eager for the same call when the script ends.
+
+## Why it costs
+The script silently computes something other than what it says. Often the code was right when it was
+compiled: a value that it holds as a constant has changed since, and no guard looks at it. A
+function marked with `assume_constant_result` is such a constant. A comparison that compiles afresh
+(`--compare-outputs`) is blind to it.
+
+## Evidence
+When the script has ended, one of its calls is made with the script's own objects and compiled code,
+and in eager, from the same state and random numbers. What a call writes is put back. The
+difference of a floating-point result is its root mean square as part of eager's values. Noise is
+how far it moves in a second call in eager, with every operator's result moved by a rounding. The
+rule reports a difference of more than ten times that noise and more than 0.1 % (2 % where something
+is computed in low precision). It is silent where eager draws random numbers, where results may
+depend on which of equal values an operator takes, and where the call would compile again.
+
+## What to do
+Hand the value over as an argument (a tensor, where it changes often), so that compiled code reads
+it; or call `torch.compiler.reset()` after each change. If nothing that the callable reads has
+changed, `traceview accuracy --bisect` finds the operator.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.compiler.assume_constant_result.html
+- https://docs.pytorch.org/docs/stable/generated/torch.compiler.reset.html
+- torch/_dynamo/decorators.py, `assume_constant_result`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.derive.facts.outputs import no_rounding
+from traceview.rules._accuracy import RESULT, result_name
+from traceview.rules.kit import (
+    Evidence,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    about_region,
+    compile_call,
+    first_rank,
+    from_row,
+    line_of,
+    percent,
+    rows,
+    short,
+)
+
+CODE = "TV707"
+NEEDS = frozenset({"end_checks"})
+SEVERITIES = ("error",)
+FOLLOWS = frozenset(
+    {"acc-backend-bug", "acc-dropped-operator", "acc-frozen-weights", "acc-hook-ignored"}
+)
+
+
+def check(tables: Tables) -> Iterator[Finding]:
+    """One finding for each compiled callable."""
+    regions = {row["region_id"]: row for row in first_rank(rows(tables, "regions"))}
+    for row in first_rank(rows(tables, "end_checks")):
+        if _is_wrong(row):
+            yield _finding(row, regions.get(row["region_id"]))
+
+
+def _is_wrong(row: Row) -> bool:
+    error, noise = row["relative_error"], row["noise"]
+    if not row["compared"] or error is None or noise is None:
+        return False
+    return no_rounding(error, noise, low_precision=row["low_precision"] is not False)
+
+
+def _finding(row: Row, region: Row | None) -> Finding:
+    name = region["name"] if region else "callable"
+    result, apart = result_name(row["name"]), percent(row["relative_error"])
+    constant, made = line_of(row), compile_call(region)
+    if constant:
+        why = (
+            f"{row['constant']}() ({short(constant)}) is marked with assume_constant_result: it "
+            "ran once, while the code was compiled, and compiled code keeps what it gave then. "
+            "Nothing guards what it reads."
+        )
+        what_to_do = (
+            f"Hand over what {row['constant']}() gives as an argument, or call "
+            "torch.compiler.reset() after each change of what it reads."
+        )
+        snippet = Snippet("python", "torch.compiler.reset()  # after each change")
+    else:
+        why = (
+            "Compiled code may hold a value that has changed since it was compiled, or be wrong "
+            "from the start."
+        )
+        what_to_do = (
+            "Look for what the callable reads and the script changes (globals, attributes, hooks), "
+            "and hand it over as an argument. If there is nothing, let traceview find the operator."
+        )
+        snippet = Snippet("shell", "traceview accuracy --bisect SCRIPT")
+    return Finding(
+        code=CODE,
+        rule="acc-unlike-eager",
+        severity="error",
+        title=f"Compiled {name} gives other results than eager: {result} differs by {apart}",
+        explanation=(
+            "The same call was made at the script's end, by the script's compiled code and in "
+            f"eager, with the script's own objects. {why}"
+        ),
+        cost=RESULT,
+        confidence="measured",
+        location=constant or made,
+        also_at=(made,) if constant and made else (),
+        evidence=(
+            from_row(
+                f"{result} ({row['dtype']}): root mean square of the difference {apart} of "
+                f"eager's values; roundings make {_little(row['noise'])}",
+                "end_checks",
+                row,
+            ),
+            Evidence(f"results compared: {row['results']}", "end_checks"),
+        ),
+        what_to_do=what_to_do,
+        snippet=snippet,
+        about=about_region(region),
+    )
+
+
+def _little(share: float) -> str:
+    return percent(share) if share >= 1e-4 else "less than 0.01 %"
