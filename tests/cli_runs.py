@@ -73,7 +73,13 @@ def served(*words, cwd, given=b""):
 
 def fork_scripts(patch):
     """What the collector starts runs in forks of a process that has imported torch."""
-    patch.setattr(launch, "subprocess", SimpleNamespace(Popen=Fork.popen))
+
+    def popen(command, **given):
+        start = subprocess.Popen if command[0] == "/bin/sh" else Fork.popen
+        return start(command, **given)
+
+    kept = SimpleNamespace(Popen=popen, DEVNULL=subprocess.DEVNULL)
+    patch.setattr(launch, "subprocess", kept)
 
 
 @contextmanager
