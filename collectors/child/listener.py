@@ -49,6 +49,7 @@ class Calls:
         if self._taker is not None and wanted and not self._parts.window.open:
             began = time.perf_counter_ns()
             self._taker.look(gate, args, kwargs, self._driver.phase)
+            self._parts.memory.ours = self._taker.device_bytes
             self._driver.leave_out(time.perf_counter_ns() - began)
         if self._driver.anchor.called(region):
             self._driver.restart()
@@ -60,6 +61,7 @@ class Calls:
                 skipped = True
             if self._taker is not None and self._driver.anchor.over:
                 self._taker.let_go(self._control)
+                self._parts.memory.ours = self._taker.device_bytes
         elif self._control.is_settled(region):
             self._driver.look()
         watching = self._driver.watching or not region.first_called

@@ -17,7 +17,10 @@ STATUS = Path("/proc/self/status")
 
 
 class Memory:
-    """Read at block edges only. Bytes. ``peaks``: the largest of a block so far, by stance."""
+    """Read at block edges only. Bytes. ``peaks``: the largest of a block so far, by stance.
+
+    ``ours`` is what traceview's own copies take of the device's memory: no part of any peak.
+    """
 
     def __init__(self, torch: Any, recorder: Recorder) -> None:
         self._torch = torch
@@ -25,13 +28,14 @@ class Memory:
         self._start: int | None = None
         self._resettable = True
         self.device = False
+        self.ours = 0
         self.peaks: dict[str, int] = {}
 
     def open(self) -> None:
         """Begin a new peak."""
         if self.device:
             self._torch.cuda.reset_peak_memory_stats()
-            self._start = self._torch.cuda.memory_allocated()
+            self._start = self._torch.cuda.memory_allocated() - self.ours
         elif self._resettable:
             try:
                 fd = os.open(_CLEAR, os.O_WRONLY)
@@ -48,7 +52,7 @@ class Memory:
         if self.device:
             cuda = self._torch.cuda
             device, source = f"cuda:{cuda.current_device()}", "allocator"
-            peak: int | None = cuda.max_memory_allocated()
+            peak: int | None = cuda.max_memory_allocated() - self.ours
             reserved: int | None = cuda.max_memory_reserved()
         elif self._resettable:
             device, source, peak, reserved = "cpu", "process", proc_bytes(STATUS, "VmHWM"), None

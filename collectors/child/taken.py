@@ -129,6 +129,7 @@ class Taker:
         self._on_first = on_first
         self._bytes: dict[int, int] = {}
         self._weights: dict[int, int] = {}  # of callables that are kept alive
+        self._on_device: dict[int, int] = {}
         self.sparing = sparing
         self._others = others
         self.taken: dict[int, Taken] = {}
@@ -151,13 +152,18 @@ class Taker:
         except Exception as error:  # noqa: BLE001 - the user's call must be made whatever fails here
             self.left_out[key] = f"its inputs can't be copied ({type(error).__name__}: {error})"
 
+    @property
+    def device_bytes(self) -> int:
+        """What copies of inputs take of the device's memory."""
+        return sum(self._on_device.values())
+
     def let_go(self, control: Control) -> None:
         """A plan is complete: its calls make room where others may need it."""
         for region in filter(control.is_settled, control.regions if self.sparing else ()):
             held = sum(self._bytes.values()) + sum(self._weights.values())
             crowded = len(self.taken) >= MOST_CALLABLES or held > MOST_BYTES // 2
             if crowded and len(self.taken) > 1:
-                for known in (self.taken, self._bytes, self._weights):
+                for known in (self.taken, self._bytes, self._weights, self._on_device):
                     known.pop(region.region_id, None)
 
     def _take(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any], cold: bool) -> None:
@@ -197,6 +203,7 @@ class Taker:
         if former is None and self._on_first is not None:
             self._on_first(gate, self.taken[key])
         self._bytes[key] = size
+        self._on_device[key] = size if any(each.is_cuda for each in tensors) else 0
 
 
 class Others:

@@ -18,6 +18,7 @@ from traceview.collectors.child.frames import Frames, Sources
 from traceview.collectors.child.gate import counting, region_of
 from traceview.collectors.child.importhook import after_import
 from traceview.collectors.child.logs import Chosen
+from traceview.collectors.child.memory import Memory
 from traceview.collectors.child.recorder import Recorder
 from traceview.collectors.child.state import FOREVER, Control, Gate, Region
 
@@ -552,3 +553,22 @@ def test_nothing_here_needs_more_than_the_standard_library():
         assert "import traceview" not in text
         assert "from traceview" not in text
         assert "\nimport torch" not in text
+
+
+def test_our_copies_are_no_part_of_a_peak():
+    """The allocator counts all that the process holds, the calls that are kept among it."""
+    held = SimpleNamespace(
+        reset_peak_memory_stats=lambda: None,
+        memory_allocated=lambda: 700,
+        max_memory_allocated=lambda: 900,
+        max_memory_reserved=lambda: 1000,
+        current_device=lambda: 0,
+    )
+    written = []
+    recorder = SimpleNamespace(write=lambda event, **keys: written.append(keys))
+    memory = Memory(SimpleNamespace(cuda=held), recorder)
+    memory.device, memory.ours = True, 200
+    memory.open()
+    memory.close("eager", 0)
+    (row,) = written
+    assert (row["start_bytes"], row["peak_bytes"], memory.peaks) == (500, 700, {"eager": 700})
