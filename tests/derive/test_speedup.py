@@ -186,6 +186,17 @@ def test_compiles_that_come_again_and_again_are_part_of_the_job(compile_ms, outc
     assert row["compiled_mean_ms"] == pytest.approx(1 + 3 * compile_ms / (12 * 50))
 
 
+def test_replayed_calls_hide_no_compiles_of_the_script():
+    rows = blocks([(2.0, 1.0)] * 36)
+    for block in rows[3:24:8]:
+        block |= {"duration_ms": 550.0, "compiles_inside": 1}
+    for block in rows[24:]:
+        block["replayed"] = True
+    row = row_of(blocks=rows)
+    assert (row["outcome"], row["pairs_replayed"], row["compiles_between"]) == ("hurt", 24, 3)
+    assert row["compiled_mean_ms"] == pytest.approx(1 + 3 * 500 / (12 * 50))
+
+
 def test_other_work_without_a_compile_decides_nothing():
     rows = blocks(
         [(2.0, 1.0)] * 9 + [(2.0, 30.0), (2.0, 1.0), (2.0, 30.0), (2.0, 1.0), (2.0, 30.0)]

@@ -134,7 +134,8 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
     timed_ms = ratio_of_pairs(*(used[name].to_list() for name in columns))
     low, high = timed_ms.interval or (None, None)
     other = pairs.filter("other_work", pl.col("speedup").is_not_null(), clock=used["clock"][0])
-    eager_mean, compiled_mean = _means(other, used, blocks, anchor)
+    steps = used.filter(~pl.col("replayed").fill_null(False))  # a replay never compiles
+    eager_mean, compiled_mean = _means(other, steps, blocks, anchor)
     return Figures(
         basis="paired_blocks",
         clock=used["clock"][0],
