@@ -164,7 +164,7 @@ def _means(
     the pairs is, on average: a generation loop sets up each sequence between its steps.
     """
     middle = used["pair_index"].median()
-    if other.height < RECURS or not (other["pair_index"] > middle).any():
+    if used.is_empty() or other.height < RECURS or not (other["pair_index"] > middle).any():
         return None, None
     indexes = [*used["pair_index"], *other["pair_index"]]
     means = (
