@@ -160,13 +160,7 @@ def pieces(stream: IO[bytes]) -> Iterator[str]:
         return
     more = rest
     while more:
-        # Where ``data`` can be cut: after a line, and not within a private key.
-        end = rest.rfind(b"\n") + 1
-        key = rest.rfind(b"-----BEGIN ", max(0, end - 20_000), end)
-        if key > 0 and rest.find(b"-----END ", key, end) < 0 and len(rest) < _MOST:
-            end = rest.rfind(b"\n", 0, key) + 1
-        if not end and len(rest) >= _MOST:
-            end = max(rest.rfind(b", "), rest.rfind(b" ")) + 1 or len(rest)
+        end = _end_of_lines(rest)
         if end:
             yield rest[:end].decode("latin-1")
             rest = rest[end:]
@@ -183,6 +177,17 @@ def _read(stream: Any) -> bytes:  # noqa: ANN401 - files, unpacked ones, and mem
             parts.append(part)
             size += len(part)
     return b"".join(parts)
+
+
+def _end_of_lines(data: bytes) -> int:
+    """Where ``data`` can be cut: after a line, and not within a private key."""
+    end = data.rfind(b"\n") + 1
+    key = data.rfind(b"-----BEGIN ", max(0, end - 20_000), end)
+    if key > 0 and data.find(b"-----END ", key, end) < 0 and len(data) < _MOST:
+        end = data.rfind(b"\n", 0, key) + 1
+    if not end and len(data) >= _MOST:
+        end = max(data.rfind(b", "), data.rfind(b" ")) + 1 or len(data)
+    return end
 
 
 def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str, str]]]:

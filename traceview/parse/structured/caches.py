@@ -119,9 +119,18 @@ def components(
         "key": look_up["key"],
     }
     process.look_ups[cache] += 1
-    # What is not as it was, then the names of what is gone. The graph's inputs come first; the
-    # settings after them stay where they were, seen from the end.
-    last = process.components.setdefault(cache, LookUp())
+    changed = _changed(found, process.components.setdefault(cache, LookUp()))
+    if changed:
+        names, digests, values = map(list, zip(*changed, strict=True))
+        columns = {"name": names, "digest": digests, "value": values}
+        process.add_block("cache_components", head, columns)
+
+
+def _changed(found: list[str], last: LookUp) -> list[_Parts]:
+    """What is not as it was, then the names of what is gone; ``last`` becomes ``found``.
+
+    The graph's inputs come first; the settings after them stay where they were, seen from the end.
+    """
     pairs = zip_longest(reversed(found), reversed(last.lines))
     moved = [(line, before) for line, before in pairs if line != before][::-1]
     once = len(last.known) == len(last.lines)  # else a line that moved may still stand elsewhere
@@ -137,10 +146,7 @@ def components(
         if name not in present:
             changed.append((name, None, None))
     last.known.update(dict.fromkeys(new))
-    if changed:
-        names, digests, values = map(list, zip(*changed, strict=True))
-        columns = {"name": names, "digest": digests, "value": values}
-        process.add_block("cache_components", head, columns)
+    return changed
 
 
 def _parts(line: str) -> _Parts:
