@@ -114,11 +114,14 @@ class _Replayed:
             stack.enter_context(_counting_on(parts, gate))
             stack.callback(self._driver.restart)
             stack.enter_context(taken.mode.entered(torch))
-            given: Any = cloned((taken.args, taken.kwargs), torch)
-            turns: Iterator[Arguments] = itertools.repeat(given)
+            given: Any
+            turns: Iterator[Arguments]
             if taken.others:
                 given = taken.others.copies()
                 turns = taken.others.turns(given)
+            else:
+                given = cloned((taken.args, taken.kwargs), torch)
+                turns = itertools.repeat(given)
             state = _State(torch, _written_to(parts, gate, given))
             stack.callback(state.restore)
             call: Any = counting(gate, control, Calls(parts, self._driver))

@@ -8,6 +8,8 @@ from cli_runs import Cli
 
 from traceview.collectors.child.config import Config
 from traceview.collectors.child.frames import Frames
+from traceview.compare import recorded as form
+from traceview.compare import recordings
 from traceview.compare.recorded import Tensor, apart, read
 from traceview.compare.recordings import compare, environments
 from traceview.errors import NothingToAnalyse
@@ -75,6 +77,16 @@ def recorded(folder, call=mix, seed=0, size=(64, 8), record_mb=64, compiled=None
 def between(one, other, noise=None):
     found = compare(read(one), read(other), noise and read(noise))
     return found, [(row["what"], row["operator"] or row["name"]) for row in found.differences]
+
+
+def test_both_halves_compare_alike():
+    """A script's process imports nothing of ours, so each half has its own copy of these."""
+    from traceview.collectors.child import trial
+
+    assert form._TOLERANCES == trial.TOLERANCES
+    assert (form._TOLERANCE, form._ALONE) == (trial.TOLERANCE, trial._ALONE)
+    assert recordings._LEAST_SHARE == trial._LEAST_SHARE
+    assert recordings._SORTING == operators._SORTING
 
 
 def test_what_is_the_same_agrees(tmp_path):

@@ -22,7 +22,7 @@ FORMAT = 1
 #: As in the comparison within a process: torch's own tolerances, and what eager's error may be
 #: exceeded by.
 _TOLERANCES = {"float64": 1e-6, "complex128": 1e-6, "bfloat16": 1e-2, "float16": 1e-2}
-_TOLERANCE, _TIMES, _ALONE, _LEAST_SHARE = 1e-4, 3.0, 3.0, 0.1
+_TOLERANCE, _TIMES, _ALONE = 1e-4, 3.0, 3.0
 #: Part of the values that no rounding reaches where nothing is known of how inputs' roundings grow.
 _WRONG_SHARE = 0.05
 Number = float | None
