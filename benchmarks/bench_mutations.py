@@ -37,7 +37,6 @@ import whole_commands
 from whole_commands import HungError
 
 BATCH = 10
-BATCHES = 40  # of one process
 LIMIT_S = 120
 
 
@@ -88,46 +87,31 @@ def batch(name, whole, limit_s, first, last, until):
     return name, first, seed - first, findings, slowest, time.process_time() - spent
 
 
-class Processes:
-    """Carries out batches; each process does a few only, as what it holds adds up."""
+def results(count, jobs):
+    """What ``batch`` returns, in order; one whose process dies, also alone, is a finding.
 
-    def __init__(self, count):
-        self._count, self._pool = count, None
-
-    def __enter__(self):
-        self._pool = self._new()
-        return self
-
-    def __exit__(self, *_):
-        self._pool.shutdown(cancel_futures=True)
-
-    def _new(self):
-        return ProcessPoolExecutor(
-            self._count, mp_context=get_context("spawn"), max_tasks_per_child=BATCHES
-        )
-
-    def results(self, jobs):
-        """What ``batch`` returns, in order; one whose process dies, also alone, is a finding."""
-        while jobs:
-            started = [self._pool.submit(batch, *job) for job in jobs]
-            for future in started:
+    Processes are new in each call, as what one holds adds up.
+    """
+    while jobs:
+        with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+            for future in [pool.submit(batch, *job) for job in jobs]:
                 try:
                     result = future.result()
                 except BrokenProcessPool:  # one of those that ran killed it
-                    self._pool = self._new()
-                    yield self._alone(jobs.pop(0))
+                    yield alone(jobs.pop(0))
                     break
                 jobs.pop(0)
                 yield result
 
-    def _alone(self, job):
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as one:
-            try:
-                return one.submit(batch, *job).result()
-            except BrokenProcessPool:
-                name, *_, first, last, _ = job
-                died = ("died", first, f"between seeds {first} and {last}")
-                return name, first, last - first, [died], 0.0, 0.0
+
+def alone(job):
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as one:
+        try:
+            return one.submit(batch, *job).result()
+        except BrokenProcessPool:
+            name, *_, first, last, _ = job
+            died = ("died", first, f"between seeds {first} and {last}")
+            return name, first, last - first, [died], 0.0, 0.0
 
 
 def main():
@@ -152,34 +136,33 @@ def main():
     until = time.time() + 60 * chosen.minutes
     slowest, spent = Counter(), 0.0
     ahead = BATCH * chosen.processes  # of each log, before any goes on
-    with Processes(chosen.processes) as pool:
-        for end in range(ahead, max(rounds.values()) + ahead, ahead):
-            jobs = [
-                (
-                    name,
-                    chosen.whole,
-                    chosen.limit,
-                    seed,
-                    min(seed + BATCH, end, rounds[name]),
-                    until,
-                )
-                for name in names
-                for seed in range(kept[name]["done"], min(end, rounds[name]), BATCH)
-            ]
-            for name, first, done, findings, seconds, cpu_s in pool.results(jobs):
-                entry = kept[name]
-                spent += cpu_s
-                if first != entry["done"]:
-                    continue  # time was over before: these come again
-                entry["done"] += done
-                entry["findings"] += findings
-                slowest[name] = max(slowest[name], seconds)
-                for kind, seed, what in findings:
-                    print(f"{name} seed {seed}: {kind}: {what}", flush=True)
-            if chosen.state:
-                chosen.state.write_text(json.dumps(kept, indent=1))
-            if time.time() > until:
-                break
+    for end in range(ahead, max(rounds.values()) + ahead, ahead):
+        jobs = [
+            (
+                name,
+                chosen.whole,
+                chosen.limit,
+                seed,
+                min(seed + BATCH, end, rounds[name]),
+                until,
+            )
+            for name in names
+            for seed in range(kept[name]["done"], min(end, rounds[name]), BATCH)
+        ]
+        for name, first, done, findings, seconds, cpu_s in results(chosen.processes, jobs):
+            entry = kept[name]
+            spent += cpu_s
+            if first != entry["done"]:
+                continue  # time was over before: these come again
+            entry["done"] += done
+            entry["findings"] += findings
+            slowest[name] = max(slowest[name], seconds)
+            for kind, seed, what in findings:
+                print(f"{name} seed {seed}: {kind}: {what}", flush=True)
+        if chosen.state:
+            chosen.state.write_text(json.dumps(kept, indent=1))
+        if time.time() > until:
+            break
     total = Counter()
     for name in names:
         entry = kept[name]

@@ -9,6 +9,7 @@ import pytest
 
 from traceview.parse import chromium, structured
 from traceview.parse.damage import Damage
+from traceview.parse.kineto.splitter import objects
 from traceview.tables import Tables
 
 LOG = Path(__file__).resolve().parents[2] / "fixtures" / "structured" / "inductor.log.gz"
@@ -73,3 +74,12 @@ def test_a_cut_file_and_a_broken_event_are_counted(events):
     broken = json.dumps(events[:20]).replace('"ts"', '"ts": nonsense, "x"', 1).encode()
     _, damage = read(chromium.read_stream, broken)
     assert set(damage.frame("")["kind"]) == {"bad_json"}
+
+
+@pytest.mark.parametrize("stray", [b"}", b"]", b"}}]"])
+def test_a_bracket_that_closes_nothing_costs_only_itself(events, stray):
+    text = json.dumps(events).encode()
+    middle = text.index(b"}, {", len(text) // 2) + 1
+    pieces = list(objects(text[1:middle] + stray + text[middle:-1]))
+    assert len(pieces) == len(events) + len(stray)
+    assert max(map(len, pieces)) == max(map(len, objects(text[1:-1])))

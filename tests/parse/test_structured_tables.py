@@ -342,6 +342,15 @@ def test_autotuning_events_give_the_winner(tmp_path):
     assert (row["time_ms"], row["is_best"], row["details"]) == (0.0324, True, "BLOCK_K=64")
 
 
+@pytest.mark.parametrize("time", ["9" * 400, '"fast"'])
+def test_a_time_of_an_autotuned_kernel_that_none_can_take_is_missing(tmp_path, time):
+    stats = f'{{"best_kernel": "triton_mm_17", "best_time": {time}}}'
+    event = {"name": "mm_template_autotuning", "ph": "E", "ts": 1.7e15}
+    event |= {"args": {"autotune_choices_stats": stats}}
+    tables, _ = read(tmp_path, record("chromium_event", {}, payload=json.dumps(event), **at(0)))
+    assert [row["time_ms"] for row in tables["autotune_choices"].to_dicts()] == [None]
+
+
 def test_unknown_records_are_counted_and_keep_their_names(tmp_path):
     log = record("brand_new", {"a": 1}, payload="text") + artifact("novelty", "{}", "json", **at(0))
     tables, damage = read(tmp_path, log)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from math import nan
 from typing import Any
 
 _OTHER = re.compile(r"(?:cutlass|cutedsl|cuda_|ck|rocm|decompose_k|contiguous_|nv_universal)", re.I)
@@ -21,12 +20,13 @@ def best_choices(stats: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         choice, is_best = stats.get(name), name == "best_kernel"
         if isinstance(choice, str) and choice and (is_best or choice != best):
             time, details = stats.get(name.replace("kernel", "time")), stats.get(f"{name}_desc")
-            number = float(time) if isinstance(time, int | float) else nan
+            if not (isinstance(time, int | float) and -1e18 < time < 1e18):
+                time = None
             yield {
                 "choice": choice,
                 "backend": backend_of(choice),
                 "is_best": is_best,
-                "time_ms": number if number == number else None,
+                "time_ms": None if time is None else float(time),
                 "details": details if isinstance(details, str) else None,
             }
 

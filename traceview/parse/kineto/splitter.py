@@ -161,14 +161,21 @@ class Splitter:
 
 
 def objects(data: bytes) -> Iterator[bytes]:
-    """Each of the comma-separated objects of a slice, by following brackets and quotes."""
+    """Each of the comma-separated objects of a slice, by following brackets and quotes.
+
+    A bracket that closes nothing is given alone: no object is longer for it.
+    """
     start = depth = 0
     for token in _TOKEN.finditer(data):
-        if token[1] is None:
-            depth += 1 if token[0] in _OPEN else -1
-            if depth == 1 and token[0] in _OPEN:
-                start = token.start()
-            elif depth == 0:
+        if token[1] is not None:
+            continue
+        if depth == 0:
+            start = token.start()
+        if token[0] in _OPEN:
+            depth += 1
+        else:
+            depth = max(0, depth - 1)
+            if depth == 0:
                 yield data[start : token.end()]
     if depth:
         yield data[start:]
