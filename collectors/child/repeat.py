@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import copy
 import itertools
-import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -30,7 +29,19 @@ from .listener import Calls
 from .logs import nothing_shown
 from .operators import Rounded, is_float
 from .recorder import Recorder
-from .replay import Seeds, named_tensors, outputs
+from .replay import (
+    GRADIENT,
+    Gradients,
+    Named,
+    Results,
+    Seeds,
+    differences,
+    has_backward,
+    leaves_of,
+    made_of,
+    named_tensors,
+    outputs,
+)
 from .stances import STRICT
 from .state import Control, Gate, Region
 from .taken import Arguments, Taken, Taker, cloned, free_bytes, most_bytes
@@ -103,10 +114,7 @@ class _Replayed:
         parts, taken, gate = self._parts, self._taken, self._gate
         torch, control = parts.torch, parts.control
         with ExitStack() as stack:
-            stack.enter_context(nothing_shown())
-            stack.enter_context(_returning_within(SLOW * seconds + HANGS_S))
-            stack.callback(Seeds(torch).restore)
-            stack.enter_context(_training(gate, taken, torch))
+            stack.enter_context(_as_then(torch, gate, taken, SLOW * seconds + HANGS_S))
             if parts.trials.left:  # the workers that compile have ended with the script
                 stack.enter_context(torch._inductor.config.patch(compile_threads=1))
             else:
@@ -214,18 +222,20 @@ def _casting_each(call: Callable[..., Any], taken: Taken, torch: Any) -> Callabl
 
 
 @contextmanager
-def _training(gate: Gate, taken: Taken, torch: Any) -> Iterator[None]:
-    """The modules in train or eval mode as they were in the call."""
+def _as_then(torch: Any, gate: Gate, taken: Taken, most_s: float) -> Iterator[Seeds]:
+    """Silent, in train or eval mode as in the call, for so long; random numbers go back."""
     module = getattr(gate.original, "__self__", gate.original)
     modules = list(module.modules()) if isinstance(module, torch.nn.Module) else []
-    now = [each.training for each in modules]
-    try:
-        for each, training in zip(modules, taken.training, strict=False):
-            each.training = training
-        yield
-    finally:
-        for each, training in zip(modules, now, strict=True):
-            each.training = training
+    now, seeds = [each.training for each in modules], Seeds(torch)
+    with nothing_shown(), _returning_within(most_s):
+        try:
+            for each, training in zip(modules, taken.training, strict=False):
+                each.training = training
+            yield seeds
+        finally:
+            for each, training in zip(modules, now, strict=True):
+                each.training = training
+            seeds.restore()
 
 
 @contextmanager
@@ -272,10 +282,6 @@ CHECK_S = 10.0  # of all callables
 SLOW_CALL_S = 2.0
 #: Part of the values that results may be apart before it is asked what roundings make.
 _APART = 1e-3
-#: Results that are smaller than this part of the largest one are taken as so large: what should be
-#: 0 is the roundings of others.
-_LEAST_SHARE = 0.1
-Results = Mapping[str, Any]
 
 
 def check_results(parts: Parts, taker: Taker, most_s: float) -> None:
@@ -316,6 +322,7 @@ class _Check:
         self._owners = [*self._found.objects(), *given.objects()]
         self._leaves = [each for each in tensors if each.is_leaf and each.requires_grad]
         self._tensors = [*tensors, *(t.grad for t in self._leaves if t.grad is not None)]
+        self._gradients: Gradients | None = Gradients(torch)
         tensors = [*self._tensors, *given.tensors()]
         size = sum(each.numel() * each.element_size() for each in tensors)
         if size > 2 * most_bytes(tensors) or 4 * size > free_bytes(torch, tensors):
@@ -327,11 +334,8 @@ class _Check:
         """Everything; the keys of the ``end_check`` event."""
         parts, torch, taken = self._parts, self._parts.torch, self._taken
         with ExitStack() as stack:
-            stack.enter_context(nothing_shown())
-            stack.enter_context(_returning_within(most_s + SLOW_CALL_S))
-            self._seeds = Seeds(torch)
-            stack.callback(self._seeds.restore)
-            stack.enter_context(_training(self._gate, taken, torch))
+            as_then = _as_then(torch, self._gate, taken, most_s + SLOW_CALL_S)
+            self._seeds = stack.enter_context(as_then)
             stack.enter_context(parts.stances.without_recompiles())
             if parts.stances.in_force != STRICT:
                 raise NotReplayed("compiling can't be kept off: the script has set a stance")
@@ -348,17 +352,19 @@ class _Check:
             raise NotReplayed("it draws random numbers, and compiled code draws others")
         if not eager:
             raise NotReplayed("it gives no floating-point tensor")
-        _apart(torch, eager, eager)
+        differences(torch, eager, eager)  # a device is waited for
         if (took_s := time.monotonic() - began) > SLOW_CALL_S:
             raise NotReplayed(f"a call in eager takes {took_s:.1f} s")
-        apart = _apart(torch, eager, self._run("compiled", written=eager))
+        apart = differences(torch, eager, self._run("compiled", written=eager))
+        if not apart:
+            raise NotReplayed("its results have other shapes compiled and in eager")
         noise, low, place = dict[str, float](), None, None
         if max(apart.values()) > _APART:
             # in this order, since a call may be another one every second time
-            again = _apart(torch, eager, self._run("compiled", eager))
+            again = differences(torch, eager, self._run("compiled", eager))
             apart = {name: min(each, again.get(name, 0.0)) for name, each in apart.items()}
             rounded = Rounded(torch)
-            noise = _apart(torch, eager, self._run("eager", eager, rounded))
+            noise = differences(torch, eager, self._run("eager", eager, rounded))
             if rounded.sorts:
                 raise NotReplayed(
                     "results differ, and may depend on which of equal values is taken"
@@ -367,7 +373,9 @@ class _Check:
             function = marked_constant(self._gate.original, self._owners, self._parts.frames)
             place = function and function.__code__
             self._parts.sources.keep(place and place.co_filename)
-        worst = max(apart, key=lambda name: apart[name] / (noise.get(name, 0.0) + _APART))
+        off = {name: part / (noise.get(name, 0.0) + _APART) for name, part in apart.items()}
+        # A wrong output has wrong gradients.
+        worst = max(off, key=lambda name: (off[name] > 1.0 and GRADIENT not in name, off[name]))
         return {
             "compared": True,
             "results": len(apart),
@@ -396,7 +404,8 @@ class _Check:
             before = [_version(tensor) for *_, tensor in named]
             with watch or ExitStack():
                 result = gate.target(*args, **kwargs)
-        found = dict(outputs(result, torch)) | self._objects.rebound(torch)
+                slopes = self._graded(result, named, stance)
+        found = slopes | dict(outputs(result, torch)) | self._objects.rebound(torch)
         for (_, name, tensor), version in zip(named, before, strict=True):
             key = f"{name} (written)"
             if key in (written or ()) or _version(tensor) != version:
@@ -406,6 +415,18 @@ class _Check:
         }
         self._put_back()
         return kept
+
+    def _graded(self, result: Any, named: Sequence[Named], stance: str) -> dict[str, Any]:
+        """Gradients by name: where a backward was compiled, and none of these runs failed in it."""
+        made = made_of(result, self._parts.torch)
+        if self._gradients is None or not has_backward(made):
+            self._gradients = None
+            return {}
+        try:
+            return self._gradients.of(result, leaves_of(named), first=stance == "eager")
+        except Exception:  # noqa: BLE001 - what only a backward meets, the outputs are there
+            self._gradients = None
+            return {}
 
     def _put_back(self) -> None:
         self._objects.put_back()
@@ -463,34 +484,3 @@ def _no_optimizer() -> Iterator[None]:
         yield
     finally:
         handle.remove()
-
-
-def _apart(torch: Any, eager: Results, other: Results) -> dict[str, float]:
-    """Root mean square of the difference as part of eager's own, by result; one host read.
-
-    An element that is not finite where eager's is counts as wholly different.
-    """
-    norm, names, figures = torch.linalg.vector_norm, list[str](), list[Any]()
-    for name, one in eager.items():
-        two = other.get(name)
-        if two is None or two.shape != one.shape or two.dtype != one.dtype:
-            continue
-        a, b = (torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in (one, two))
-        a, b = (t.float() if t.element_size() < 4 else t for t in (a, b))
-        known = a.isfinite()
-        both, zero = known & b.isfinite(), a.new_zeros(())
-        kept = norm(torch.where(known, a, zero), dtype=torch.float64)
-        apart = norm(torch.where(both, b - a, zero), dtype=torch.float64)
-        figures += [kept, apart, (known & ~b.isfinite()).sum(dtype=torch.float64)]
-        names.append(name)
-    if not names:
-        raise NotReplayed("its results have other shapes compiled and in eager")
-    read = torch.stack([each.to(figures[0].device) for each in figures]).tolist()
-    counts = [max(1, eager[name].numel()) for name in names]
-    sizes = [kept / math.sqrt(n) for kept, n in zip(read[::3], counts, strict=True)]
-    least = _LEAST_SHARE * max(sizes) or 1.0
-    parts = zip(names, sizes, read[1::3], read[2::3], counts, strict=True)
-    return {
-        name: math.hypot(apart / math.sqrt(n) / max(size, least), math.sqrt(odd / n))
-        for name, size, apart, odd, n in parts
-    }

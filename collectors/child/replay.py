@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,10 @@ _DEPTH = 6
 _SIMPLE = (bool, int, float, str, type(None))
 Compile = Callable[[Any], Any]
 Named = tuple[str, str, Any]
+Results = Mapping[str, Any]
+#: Results, and gradients, that are smaller than this part of the largest one are taken as so large:
+#: what should be 0 is the roundings of others.
+_LEAST_SHARE = 0.1
 
 
 class NotCompared(Exception):
@@ -41,7 +46,7 @@ class Replay:
         self._taken = taken
         self._frames = frames
         self._seeds = Seeds(torch)
-        self._weights: list[Any] = []
+        self._gradients = Gradients(torch)
         self.draws = False
         self.before: dict[str, Any] = {}
         self.scale = 0.0
@@ -104,7 +109,7 @@ class Replay:
             if self._layouts and not double:
                 found |= layouts(found, named, torch)
             with watch_gradients or nullcontext():
-                found |= self._gradients(result, named, eager=compiled is None)
+                found |= self._graded(result, named, eager=compiled is None)
             # A cudagraph's results are overwritten by the next run.
             return {
                 name: value.detach().clone() if isinstance(value, torch.Tensor) else value
@@ -146,43 +151,116 @@ class Replay:
                 each.training = training
         return call, args, kwargs
 
-    def _gradients(self, result: Any, named: Sequence[Named], *, eager: bool) -> dict[str, Any]:
-        """Those that the call left in ``.grad``, else those of what it returned, by name."""
-        from torch.utils._pytree import tree_leaves
-
-        torch = self._torch
-        wanted = [(k, n, t) for k, n, t in named if t.requires_grad and t.is_leaf]
-        words = {
-            id(t): f"{GRADIENT}{f'weight {n}' if k == 'parameter' else n}" for k, n, t in wanted
-        }
-        left = {words[id(t)]: t.grad for *_, t in wanted if t.grad is not None}
+    def _graded(self, result: Any, named: Sequence[Named], *, eager: bool) -> dict[str, Any]:
+        """Gradients that the call left in ``.grad``, else those of what it returned, by name."""
+        wanted = leaves_of(named)
+        left = {name: leaf.grad for name, leaf in wanted.items() if leaf.grad is not None}
         if left:
             return left
-        made = [
-            leaf
-            for leaf in tree_leaves(result)
-            if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn is not None
-        ]
-        if not made or not wanted:
-            return {}
-        if [each.shape for each in made] != [each.shape for each in self._weights]:
-            generator = torch.Generator().manual_seed(0)
-            weights = [torch.randn(m.shape, generator=generator, dtype=torch.float64) for m in made]
-            weights = [weight.to(each) for weight, each in zip(weights, made, strict=True)]
-            if eager and not self._weights:
-                self._weights = weights  # rounded as eager's outputs are, in every run
-        else:
-            weights = [weight.to(each) for weight, each in zip(self._weights, made, strict=True)]
-        tensors = [tensor for *_, tensor in wanted]
         try:
-            found = torch.autograd.grad(made, tensors, weights, allow_unused=True)
+            return self._gradients.of(result, wanted, first=eager)
         except RuntimeError as error:
             if not eager:
                 raise
             self.ungraded = str(error).partition("\n")[0][:300]
             return {}
-        pairs = zip(tensors, found, strict=True)
-        return {words[id(tensor)]: each for tensor, each in pairs if each is not None}
+
+
+# -- gradients ------------------------------------------------------------------------------------
+
+
+def leaves_of(named: Sequence[Named]) -> dict[str, Any]:
+    """What a gradient can be of, by the gradient's name."""
+    return {
+        f"{GRADIENT}{f'weight {name}' if kind == 'parameter' else name}": tensor
+        for kind, name, tensor in named
+        if tensor.requires_grad and tensor.is_leaf
+    }
+
+
+def made_of(result: Any, torch: Any) -> list[Any]:
+    """The tensors in ``result`` that a backward can begin at."""
+    from torch.utils._pytree import tree_leaves
+
+    found = (leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
+    return [leaf for leaf in found if leaf.requires_grad and leaf.grad_fn is not None]
+
+
+class Gradients:
+    """Of the sum of what a call returns, each element weighted by the same numbers in every run."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._weights: list[Any] = []
+
+    def of(self, result: Any, leaves: Mapping[str, Any], *, first: bool) -> dict[str, Any]:
+        """By name, of what ``result`` depends on. ``first``: the weights are rounded as it is."""
+        torch, made = self._torch, made_of(result, self._torch)
+        if not made or not leaves:
+            return {}
+        if [each.shape for each in made] != [each.shape for each in self._weights]:
+            generator = torch.Generator().manual_seed(0)
+            weights = [torch.randn(m.shape, generator=generator, dtype=torch.float64) for m in made]
+            weights = [weight.to(each) for weight, each in zip(weights, made, strict=True)]
+            if first and not self._weights:
+                self._weights = weights
+        else:
+            weights = [weight.to(each) for weight, each in zip(self._weights, made, strict=True)]
+        found = torch.autograd.grad(made, list(leaves.values()), weights, allow_unused=True)
+        pairs = zip(leaves, found, strict=True)
+        return {name: each for name, each in pairs if each is not None}
+
+
+def has_backward(made: Iterable[Any]) -> bool:
+    """Whether all compiled code that made these tensors has its backward, too.
+
+    torch compiles a backward when it is called first.
+    """
+    nodes, seen = [each.grad_fn for each in made], set[Any]()
+    for node in nodes:  # it grows
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        code = getattr(type(node), "_forward_cls", None)
+        if getattr(code, "compiled_fw", None) and getattr(code, "compiled_bw", None) is None:
+            return False
+        nodes += [inner for inner, _ in node.next_functions]
+    return True
+
+
+def differences(torch: Any, eager: Results, other: Results) -> dict[str, float]:
+    """Root mean square of the difference as part of eager's own, by result; one host read.
+
+    An element that is not finite where eager's is counts as wholly different.
+    """
+    norm, names, figures = torch.linalg.vector_norm, list[str](), list[Any]()
+    for name, one in eager.items():
+        two = other.get(name)
+        if two is None or two.shape != one.shape or two.dtype != one.dtype:
+            continue
+        a, b = (torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in (one, two))
+        a, b = (t.float() if t.element_size() < 4 else t for t in (a, b))
+        known = a.isfinite()
+        both, zero = known & b.isfinite(), a.new_zeros(())
+        kept = norm(torch.where(known, a, zero), dtype=torch.float64)
+        apart = norm(torch.where(both, b - a, zero), dtype=torch.float64)
+        figures += [kept, apart, (known & ~b.isfinite()).sum(dtype=torch.float64)]
+        names.append(name)
+    if not names:
+        return {}
+    read = torch.stack([each.to(figures[0].device) for each in figures]).tolist()
+    counts = [max(1, eager[name].numel()) for name in names]
+    sizes = [kept / math.sqrt(n) for kept, n in zip(read[::3], counts, strict=True)]
+    largest = {False: 0.0, True: 0.0}  # of results, of gradients
+    for name, size in zip(names, sizes, strict=True):
+        graded = name.startswith(GRADIENT)
+        largest[graded] = max(largest[graded], size)
+    parts = zip(names, sizes, read[1::3], read[2::3], counts, strict=True)
+    return {
+        name: math.hypot(apart / math.sqrt(n) / (max(size, least) or 1.0), math.sqrt(odd / n))
+        for name, size, apart, odd, n in parts
+        for least in (_LEAST_SHARE * largest[name.startswith(GRADIENT)],)
+    }
 
 
 # -- what a call gives and what it writes into, as named tensors and simple values -----------------

@@ -225,6 +225,51 @@ def test_compiled_code_is_checked_at_the_end_and_the_script_does_not_notice(tmp_
     assert (doubles["relative_error"], doubles["constant"]) == (pytest.approx(1.0), None)
 
 
+WRONG_BACKWARD = """
+    import torch
+    from torch._dynamo.backends.common import aot_autograd
+
+    def as_it_is(graph, inputs):
+        return graph
+
+    def halved(graph, inputs):
+        def run(*given):
+            return [each if each is None else each / 2 for each in graph(*given)]
+        return run
+
+    right = aot_autograd(fw_compiler=as_it_is, bw_compiler=as_it_is)
+    wrong = aot_autograd(fw_compiler=as_it_is, bw_compiler=halved)
+
+    def net():
+        return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh())
+
+    x = torch.ones(2, 3)
+    trained = [torch.compile(net(), backend=backend) for backend in (right, wrong)]
+    applied = torch.compile(torch.nn.Linear(3, 2), backend=wrong)
+    for _ in range(3):
+        applied(x)
+        for each in trained:
+            each(x).sum().backward()
+    grads = [p.grad for each in trained for p in each.parameters()]
+    before = [grad.clone() for grad in grads]
+
+    import atexit
+    atexit.register(lambda: print(all(map(torch.equal, grads, before))))
+"""
+
+
+def test_gradients_are_checked_where_a_backward_was_compiled(tmp_path):
+    run = run_child(write_script(tmp_path, WRONG_BACKWARD), blocks=None)
+    assert run.returncode == 0, run.err
+    right, wrong, applied = run.of("end_check")
+    assert (right["compared"], right["results"], right["noise"]) == (True, 3, None)
+    assert right["relative_error"] < 1e-5
+    assert (wrong["results"], wrong["relative_error"]) == (3, pytest.approx(0.5))
+    assert wrong["name"].startswith("gradient of weight 0.")
+    assert wrong["noise"] < 1e-5
+    assert (applied["results"], applied["name"]) == (1, "output")
+
+
 def test_roundings_move_what_operators_round_and_nothing_else():
     torch = pytest.importorskip("torch")
     x = torch.linspace(0.1, 1.0, 100)

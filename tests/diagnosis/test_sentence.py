@@ -1,5 +1,6 @@
 """The verdict in plain sentences, made from the verdict's own data."""
 
+import polars as pl
 import pytest
 from factories import finding
 from msgspec.structs import replace
@@ -79,6 +80,18 @@ def test_hurt_says_where_the_extra_time_goes_and_what_explains_it():
         "The extra 3.50 ms go to slower library kernels 3.43 ms (98 %, TV405) and added copies "
         "0.200 ms (5.7 %)."
     )
+
+
+@pytest.mark.parametrize(("due", "named"), [(None, None), (80.0, "TV513"), (30.0, None)])
+def test_a_part_that_gains_outweigh_is_explained_by_what_is_due_to_its_cause(due, named):
+    timed = Verdict("hurt", **FIGURES, difference_ms=9.5)
+    parts = [("overheads_added", "idle_cudagraph_recording", 80.6), ("launches_saved", "", -71.1)]
+    rows = [{"effect": effect, "what": what, "ms": ms} for effect, what, ms in parts]
+    tables = Tables({"waterfall_rows": pl.DataFrame(rows)})
+    cause = replace(finding(ms=9.5), code="TV513", rule="cg-dynamic-rerecord", due_ms=due)
+    explains = {cause.rule: frozenset({"idle_cudagraph_recording"})}
+    why = explained(timed, None, tables, Focus(None, None, None), [cause], explains).why
+    assert [(part.ms, part.finding) for part in why] == [(80.6, named), (-71.1, None)]
 
 
 def test_helped_says_what_saves_what_is_lost_again_and_what_is_not_explained():

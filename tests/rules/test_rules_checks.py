@@ -457,6 +457,22 @@ def test_small_calls_are_judged_by_their_result(make, eager, compiled, overhead,
 
 
 @pytest.mark.parametrize(
+    ("entering", "library", "fires"), [(0.3, 0.02, True), (0.1, 0.3, False), (None, 0.02, False)]
+)
+def test_entering_that_is_most_of_a_loss_is_its_cause(make, entering, library, fires):
+    parts = [("overheads_added", entering), ("library_choice", library), ("fusion", -0.12)]
+    tables = make(
+        speedups=speedup(1.3, 1.5),
+        accounting=[account("overhead", "overhead_aot_wrappers", entering or 0.2)],
+        regions=[REGION],
+        waterfall_rows=[{"effect": effect, "ms": ms} for effect, ms in parts if entering],
+    )
+    findings = found("ap-call-overhead", tables)
+    assert bool(findings) is fires
+    assert all(each.cost.ms_per_step == pytest.approx(0.2) for each in findings)
+
+
+@pytest.mark.parametrize(
     ("tensors", "wrapper_us", "launches", "fires"),
     [(480, 570.0, 4, True), (480, 570.0, 25, False), (40, 570.0, 4, False), (480, 90.0, 4, False)],
 )

@@ -139,7 +139,8 @@ def explained(
                 for name in explains.get(found.rule, ()):
                     owner = cause if name in explains.get(cause.rule, ()) else found
                     key = name, owner.code
-                    its[key] = max(its.get(key, 0.0), found.cost.ms_per_step or 0.0)
+                    due = found.cost.ms_per_step if found.due_ms is None else found.due_ms
+                    its[key] = max(its.get(key, 0.0), due or 0.0)
             for (name, code), ms in its.items():
                 accounts[name][code] += ms
         if hurts_by_compiles(timed := focus.first(tables["speedups"])):

@@ -1,6 +1,7 @@
 """
 ## What it finds
-Compiled code that gives other results than eager for the same call when the script ends.
+Compiled code that gives other results or gradients than eager for the same call when the script
+ends.
 
 ## Why it costs
 The script silently computes something other than what it says. Often the code was right when it was
@@ -10,12 +11,13 @@ function marked with `assume_constant_result` is such a constant. A comparison t
 
 ## Evidence
 When the script has ended, one of its calls is made with the script's own objects and compiled code,
-and in eager, from the same state and random numbers. What a call writes is put back. The
-difference of a floating-point result is its root mean square as part of eager's values. Noise is
-how far it moves in a second call in eager, with every operator's result moved by a rounding. The
-rule reports a difference of more than ten times that noise and more than 0.1 % (2 % where something
-is computed in low precision). It is silent where eager draws random numbers, where results may
-depend on which of equal values an operator takes, and where the call would compile again.
+and in eager, from the same state and random numbers. What a call writes is put back. If the script
+ran a backward through it, gradients are compared as well. The difference of a floating-point result
+is its root mean square as part of eager's values. Noise is how far it moves in a second call in
+eager, with every operator's result moved by a rounding. The rule reports a difference of more than
+ten times that noise and more than 0.1 % (2 % where something is computed in low precision). It is
+silent where eager draws random numbers, where results may depend on which of equal values an
+operator takes, and where the call would compile again.
 
 ## What to do
 Hand the value over as an argument (a tensor, where it changes often), so that compiled code reads

@@ -8,11 +8,11 @@ ten microseconds on the host, whatever the work. A call of a few microseconds ge
 
 ## Evidence
 What torch.compile adds to a call (guard look-up, pre-graph bytecode, runtime wrappers, the
-generated wrapper) is more than 30 % of the compiled step, and compiling hurts: the measured
-interval lies below 1, and compiled steps take more than 10 % longer. The cost is what running it in
-eager would save. On a GPU only the part counts that the device waited for. Where a call checks 100
-tensors or more, that includes what the generated wrapper takes beyond its launches: it unpacks and
-passes on each of them.
+generated wrapper) is more than 30 % of the compiled step, or more than half of all that a step
+lost, and compiling hurts: the measured interval lies below 1, and compiled steps take more than
+10 % longer. The cost is what running it in eager would save. On a GPU only the part counts that
+the device waited for. Where a call checks 100 tensors or more, that includes what the generated
+wrapper takes beyond its launches: it unpacks and passes on each of them.
 
 A small call that got faster, or no slower, is information where it stands in a loop inside another
 loop, and entering it, without the generated wrapper, takes more than half of the compiled step:
@@ -24,7 +24,8 @@ Of many tensors: pass a few large ones, or compile their caller.
 With fixed shapes on a GPU, `mode="reduce-overhead"` removes the launches as well.
 
 ## Settings
-- `least_overhead_share`: part of the compiled step that entering must take.
+- `least_overhead_share`: part of the compiled step that entering must take, or:
+- `least_loss_share`: part of what the step lost, gains elsewhere not taken off.
 - `least_ratio`: compiled over eager time of a step that it must reach.
 - `most_of_step`: the same where compiling does not hurt.
 
@@ -37,7 +38,9 @@ With fixed shapes on a GPU, `mode="reduce-overhead"` removes the launches as wel
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from math import inf
 
 from traceview.derive.facts.places import frames
 from traceview.rules import _breaks
@@ -87,6 +90,8 @@ _WRAPPER = "overhead_generated_wrapper"
 _NO_PART = ("unexplained", "machine_speed")
 #: Below this share the slowdown has another main cause.
 LEAST_OVERHEAD_SHARE = 0.30
+#: From here on it is the main cause, however small a part of the step.
+LEAST_LOSS_SHARE = 0.50
 #: From here on entering takes longer than all that it is for.
 MOST_OF_STEP = 0.50
 #: Compiled over eager time of a step from which compiling clearly hurts.
@@ -115,6 +120,7 @@ def check(
     tables: Tables,
     *,
     least_overhead_share: float = LEAST_OVERHEAD_SHARE,
+    least_loss_share: float = LEAST_LOSS_SHARE,
     least_ratio: float = LEAST_RATIO,
     most_of_step: float = MOST_OF_STEP,
 ) -> Iterator[Finding]:
@@ -127,11 +133,12 @@ def check(
         return
     tensors, handling, evidence = _handling(tables) if hurts else (0, 0.0, [])
     overhead = _entering_ms(tables, compiled, launches=hurts, more=handling)
-    share = overhead / compiled
-    if not is_timed(tables) or share <= (least_overhead_share if hurts else most_of_step):
+    least, share = most_of_step * compiled, overhead / compiled
+    if hurts:
+        least = min(least_overhead_share * compiled, least_loss_share * _lost_ms(tables))
+    if not is_timed(tables) or overhead <= least:
         return
 
-    at = compile_call if hurts else first_call
     small = "the call is" if len(entered) < 2 else "the calls are"
     yield Finding(
         code=CODE,
@@ -158,7 +165,7 @@ def check(
             else Cost(overhead, None, "entering compiled code; one entry for many calls saves most")
         ),
         confidence="measured" if hurts else "derived",
-        location=at(entered[0]) if entered else None,
+        location=(compile_call if hurts else first_call)(entered[0]) if entered else None,
         about=frozenset().union(*(about_calls(tables, row) for row in entered)),
         evidence=(
             Evidence(
@@ -233,6 +240,14 @@ def _entering_ms(tables: Tables, compiled: float, *, launches: bool, more: float
     # Where the profiled step was a slower one than those that were timed, each part was.
     parts: float = sum(row["ms"] for row in accounts if row["kind"] not in _NO_PART)
     return overhead * min(1.0, compiled / parts) if parts > 0.0 else overhead
+
+
+def _lost_ms(tables: Tables) -> float:
+    """What compiling lost, before what it gained elsewhere; infinite if that is not known."""
+    parts: Counter[str] = Counter()
+    for row in first_rank(rows(tables, "waterfall_rows")):
+        parts[row["effect"]] += row["ms"]
+    return sum(ms for ms in parts.values() if ms > 0) or inf
 
 
 def _entered(tables: Tables) -> tuple[list[Row], str]:

@@ -84,6 +84,7 @@ FOLLOWS = frozenset(
     }
 )
 GPU_ONLY = True
+EXPLAINS = frozenset({"launches_saved"})
 
 #: torch's own profiling guide takes less than this for a sign of launch overhead.
 MOST_BUSY_SHARE = 0.60

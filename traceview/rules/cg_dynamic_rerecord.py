@@ -93,11 +93,8 @@ _RECORDING = "cudagraph_recording"
 
 def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding]:
     """One finding for each function."""
-    spans = [
-        row
-        for row in first_rank(rows(tables, "compile_intervals", trigger=_RECORDING))
-        if row["duration_ms"] is not None
-    ]
+    spans = first_rank(rows(tables, "compile_intervals", trigger=_RECORDING))
+    spans = [row for row in spans if row["duration_ms"] is not None]
     warned = first_rank(rows(tables, "cudagraph_events", event="dynamic_shapes"))[:1]
     found = _sizes(tables)
     for compile_id, (trees, graphs) in found.items():
@@ -136,6 +133,7 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
             code=CODE,
             rule="cg-dynamic-rerecord",
             severity=level,
+            due_ms=_recording_ms(tables),
             title=f"{recorded} cudagraphs{name}: one for each {each}",
             explanation=(
                 f"A cudagraph replays one {'value' if numbers else 'size'} only: each new one "
@@ -191,6 +189,12 @@ def _recorded(tables: Tables, compile_id: str, sizes: int, graphs: int) -> int:
     return max(sizes, (len(texts) if None in inputs else len(inputs)) // graphs)
 
 
+def _recording_ms(tables: Tables) -> float | None:
+    """What recording takes of a compiled step."""
+    made = rows(tables, "accounting", stance="compiled", category=causes.RECORDING)
+    return sum(row["ms"] or 0.0 for row in first_rank(made)) or None
+
+
 def _cost(tables: Tables, sizes: int, spans: list[Row]) -> tuple[Cost, Severity]:
     timed = [
         row
@@ -206,10 +210,8 @@ def _cost(tables: Tables, sizes: int, spans: list[Row]) -> tuple[Cost, Severity]
     others = first_rank(rows(tables, "compile_intervals"))
     only = all(row["trigger"] == _RECORDING for row in others if (row["step"] or 0) >= first_step)
     inside = sum(row["compiles_inside"] for row in dirty) if only else 0
-    account = first_rank(rows(tables, "accounting", stance="compiled", category=causes.RECORDING))
-    making = sum(row["ms"] or 0.0 for row in account)
     often = steps and max(sizes, _CALLS_OF_SIZE * inside) >= MOST_NEW * steps
-    if compiled and (often or making >= MOST_NEW * compiled):
+    if compiled and (often or (_recording_ms(tables) or 0.0) >= MOST_NEW * compiled):
         slower, text = compiled - (eager or compiled), "in eager"
         if len(replays) >= _ENOUGH_BLOCKS:
             slower, text = compiled - median(replays), "the same call replayed, without recording"

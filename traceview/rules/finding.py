@@ -69,6 +69,8 @@ class Finding(msgspec.Struct, frozen=True):
     #: Whether it stands among the causes by its cost though it is information: most of a step goes
     #: there, without any sign that something is wrong.
     weighs: bool = False
+    #: ms per step of what its rule explains that are due to it; None: as much as its cost.
+    due_ms: float | None = None
     #: What follows from this cause; ``traceview.diagnosis`` fills it in.
     symptoms: tuple[Finding, ...] = ()
     #: What it costs with its symptoms, nothing counted twice; None where it has none.

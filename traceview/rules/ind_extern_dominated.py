@@ -79,7 +79,7 @@ CODE = "TV402"
 NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "graphs"})
 FOLLOWS = frozenset({"ind-slower-library"})
 SEVERITIES = ("warning", "info")
-EXPLAINS = frozenset({"library_choice"})
+EXPLAINS = frozenset({"library_choice", "launches_saved"})
 
 #: Below half, something else is the step's main cost.
 LEAST_SHARE = 0.50
