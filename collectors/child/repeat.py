@@ -411,7 +411,11 @@ class _Check:
             if key in (written or ()) or _version(tensor) != version:
                 found[key] = tensor
         kept = {
-            name: each.detach().clone() for name, each in found.items() if is_float(each, torch)
+            name: torch.tensor(each, dtype=torch.float64)
+            if isinstance(each, float)
+            else each.detach().clone()
+            for name, each in found.items()
+            if isinstance(each, float) or is_float(each, torch)
         }
         self._put_back()
         return kept

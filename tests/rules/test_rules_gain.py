@@ -527,6 +527,30 @@ def test_on_a_host_an_operator_counts_with_what_it_calls_itself(make):
     assert found("ind-extern-dominated", make(**on_host(("aten::sort", 1.0)))) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "severity"), [('["", "True"]', "warning"), ('["", "False"]', "info")]
+)
+def test_an_operator_that_is_asked_for_more_than_in_eager(make, arguments, severity):
+    tables = on_host(("aten::sort", 3.0))
+    for row in tables["cpu_ops"]:
+        row |= {"input_dims": "[[9, 9], []]", "concrete_inputs": arguments}
+    eager = {
+        "stance": "eager",
+        "kind": "cpu_op",
+        "name": "aten::sort",
+        "input_dims": "[[9, 9], []]",
+    }
+    eager |= {"concrete_inputs": '["", "False"]', "duration_ns": 1_000_000}
+    tables["cpu_ops"] = tables["cpu_ops"][:1] + tables["cpu_ops"][2:]
+    tables["cpu_ops"] += [{**eager, "op_id": 90 + n, "step": n} for n in (0, 1)]
+    tables["speedups"] = speedup(3.0, 5.0)
+    (finding,) = found("ind-extern-dominated", make(**tables))
+    assert finding.severity == severity
+    if severity == "warning":
+        assert finding.cost.ms_per_step == pytest.approx(5.0)
+        assert 'arguments ["", "True"], in eager ["", "False"]' in finding.evidence[0].text
+
+
 def test_a_fallback_that_fills_the_step_is_information(make):
     tables = make(**graph_of("torch.ops.aten.sort.stable"))
     (finding,) = found("ind-extern-dominated", tables)

@@ -694,6 +694,20 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
         assert one.cost.ms_per_step == pytest.approx(0.5 - 536_870_912 / COPY["value"] / 1e6)
         assert "COORDINATE_DESCENT" in one.snippet.text
 
+    @pytest.mark.parametrize("places", [20, 67_108_864])
+    def test_many_values_that_are_added_to_few_places(self, make, places):
+        checked = f"""    x0 = xindex
+    tl.device_assert(((0 <= tmp1) & (tmp1 < {places})) | ~(xmask), "index out of bounds")
+    tl.atomic_add(out_ptr0 + (tmp1), tmp0, None, sem='relaxed')
+"""
+        source = self.SOURCE.replace("    tl.store(out_ptr0 + (x0), tmp1, None)\n", checked)
+        hits = found(ind_slow_kernel, self.tables(make, source, bytes_kind="at_most"))
+        assert len(hits) == (places == 20)
+        for one in hits:
+            assert one.title.startswith("67,108,864 values are added to 20 places at model.py:18")
+            assert one.cost.ms_per_step == pytest.approx(0.5 - 536_870_912 / COPY["value"] / 1e6)
+            assert "index_add" in one.snippet.text
+
     def test_an_index_has_no_remedy_and_no_figure(self, make):
         (one,) = found(ind_slow_kernel, self.tables(make, bytes_kind="at_most"))
         assert one.what_to_do.startswith("Nothing to tune")

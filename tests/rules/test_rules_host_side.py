@@ -260,7 +260,28 @@ def test_anomaly_detection_costs_what_its_checks_take(make, known):
     (finding,) = found("ap-debug-switch", make(**rows))
     assert (finding.severity, finding.location.line) == ("warning", 50)
     assert finding.cost.ms_per_step == pytest.approx(10.0 * 2.4 / 12.0)
-    assert "1 check of" in finding.evidence[1].text
+    assert finding.evidence[1].text == "1 tensor checked per step, 2.00 ms"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"), [('{"nan_asserts": true}', 54), ("null", 50), ('{"max_autotune": 1}', 50)]
+)
+def test_checks_of_what_graphs_take_cost_what_they_take(make, options, line):
+    call = {"region_id": 0, "call_file": FILE, "call_line": 54, "options": options}
+    site = {"name": "nan_asserts", "file": FILE, "line": 50, "function": "main"}
+    rows = settings(("grad_enabled_steps", "True"), setting_sites=[site], regions=[call])
+    ops = [("## Call CompiledFxGraph fabc ##", 9.0), ("aten::isnan", 0.6), ("aten::any", 1.8)]
+    for step_number in range(4):
+        top = 100 * (step_number + 1)
+        rows["cpu_ops"] += [
+            {**COMPILED, "step": step_number, "op_id": top + index, "name": name,
+             "parent_id": top if index else None, "duration_ns": int(1e6 * ms)}
+            for index, (name, ms) in enumerate(ops)
+        ]  # fmt: skip
+    (finding,) = found("ap-debug-switch", make(**rows))
+    assert (finding.severity, finding.location.line) == ("warning", line)
+    assert finding.title.startswith("Compiled code checks its inputs")
+    assert finding.cost.ms_per_step == pytest.approx(10.0 * 2.4 / 12.0)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from traceview.derive.limits.generated import kernel_work
 from traceview.derive.limits.work import Tensor
-from traceview.torchtext.kernel_source import read_kernel
+from traceview.torchtext.kernel_source import Additions, additions, read_kernel, repeated_in_triton
 
 HEAD = """
 @triton_heuristics.pointwise(
@@ -249,3 +249,54 @@ extern "C"  void  kernel(const float* in_ptr0,
 )
 def test_other_text_is_no_kernel(text):
     assert read_kernel(text) is None
+
+
+LOOKED_UP = """
+@triton.jit
+def triton_poi_fused_0(in_ptr0, in_ptr1, in_ptr2, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 64000
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    xmask = xindex < xnumel
+    x0 = xindex
+    x1 = (xindex % 16)
+    tmp0 = tl.load(in_ptr0 + (x0), xmask)
+    tmp1 = tl.where(tmp0 < 0, tmp0 + 600, tmp0)
+    tl.device_assert(((0 <= tmp1) & (tmp1 < 600)) | ~(xmask), "index out of bounds: 0 <= tmp1 < 600")
+    tmp2 = tl.load(in_ptr1 + (tmp1), xmask)
+    tmp3 = libdevice.lgamma(tmp2)
+    tmp4 = tl.load(in_ptr2 + (x1), xmask)
+    tmp5 = tl_math.sin(tmp4)
+    tmp6 = libdevice.pow(tmp3 * tmp5, tmp0)
+    tl.store(out_ptr0 + (x0), tmp6, xmask)
+"""  # noqa: E501
+
+
+def test_triton_computes_again_what_it_looks_up_and_broadcasts():
+    found = {one.function: one for one in repeated_in_triton(LOOKED_UP)}
+    known = {name: (one.evaluations, one.distinct, one.looked_up) for name, one in found.items()}
+    assert known == {"lgamma": (64_000, 600, True), "sin": (64_000, 16, False)}
+    unchecked = LOOKED_UP.replace("tl.device_assert", "# ")
+    assert {one.function for one in repeated_in_triton(unchecked)} == {"sin"}
+    assert repeated_in_triton(CPP) == repeated_in_triton("") == []
+
+
+def test_a_value_of_one_dimension_is_computed_for_that_dimension_alone():
+    tile = LOOKED_UP.replace("xnumel = 64000", "xnumel = 16\n    r0_numel = 4000")
+    tile = tile.replace("x1 = (xindex % 16)", "r0_1 = r0_index\n    x1 = xindex")
+    tile = tile.replace("in_ptr0 + (x0)", "in_ptr0 + (r0_1 + 4000*x0)")
+    assert [one.function for one in repeated_in_triton(tile)] == ["lgamma"]
+
+
+@pytest.mark.parametrize(
+    ("index", "places"),
+    [("(tmp1)", 600), ("(x1 + 16*tmp1)", 9600), ("(tl.broadcast_to(tmp1, [XBLOCK]))", 600)],
+)
+def test_atomic_additions_and_the_places_that_they_meet_at(index, places):
+    store = "tl.store(out_ptr0 + (x0), tmp6, xmask)"
+    added = LOOKED_UP.replace(
+        store, f"tl.atomic_add(out_ptr0 + {index}, tmp6, xmask, sem='relaxed')"
+    )
+    assert additions(added) == Additions(64_000, places)
+    assert additions(LOOKED_UP) is None
+    assert additions(added.replace("tl.device_assert", "# ")) is None

@@ -1,12 +1,13 @@
 """
 ## What it finds
 A switch of torch's for finding errors that is on while the steps run: anomaly detection, autograd's
-profiler, `CUDA_LAUNCH_BLOCKING=1`, `PYTORCH_NO_CUDA_MEMORY_CACHING`, deterministic algorithms,
-`torch.backends.cudnn.enabled = False`.
+profiler, Inductor's `nan_asserts`, `CUDA_LAUNCH_BLOCKING=1`, `PYTORCH_NO_CUDA_MEMORY_CACHING`,
+deterministic algorithms, `torch.backends.cudnn.enabled = False`.
 
 ## Why it costs
 Anomaly detection looks for NaN in every gradient and reads the answer, so the host waits for the
-GPU once a gradient; it also keeps a Python stack for every operator. `CUDA_LAUNCH_BLOCKING=1` waits
+GPU once a gradient; it also keeps a Python stack for every operator. `nan_asserts` does that with
+every input of compiled code, in compiled steps only. `CUDA_LAUNCH_BLOCKING=1` waits
 after every launch. Without the caching allocator each tensor is a `cudaMalloc` and a `cudaFree`.
 Deterministic writes by index (`index_add`, `index_put`, `scatter_add`) sort the index first, and
 Inductor leaves them to that operator. Without cuDNN a convolution is unfolded and multiplied sample
@@ -15,7 +16,8 @@ than it could.
 
 ## Evidence
 The value of the switch when the steps began to be timed. Of anomaly detection, also its checks in
-the profiled backward, which are the cost: their part of the profiled step, on the step as timed.
+the profiled backward, and of `nan_asserts` those in generated code, which are the cost: their part
+of the profiled step, on the step as timed.
 Of deterministic algorithms the kernels of sorting writes by index, without cuDNN those of torch's
 own convolutions and recurrent cells: a warning where they take much of the step, else information,
 as results may have to be the same every time.
@@ -36,11 +38,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.rules._starts import options, setting_line
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
     Tables,
+    compile_call,
     first_rank,
     line_of,
     milliseconds,
@@ -53,6 +57,7 @@ from traceview.rules.kit import (
 CODE = "TV424"
 NEEDS = frozenset({"slow_switches"})
 SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({"other_kernels"})
 
 #: What is on, what that does, and what to do.
 _SWITCHES = {
@@ -61,6 +66,13 @@ _SWITCHES = {
         "torch checks every gradient for NaN and reads the answer, and keeps a Python stack for "
         "every operator of the forward.",
         "Switch it off outside of debugging: torch.autograd.set_detect_anomaly(False).",
+    ),
+    "inductor.nan_asserts": (
+        "Compiled code checks its inputs for NaN and infinity",
+        "The option nan_asserts makes it look at each tensor that a graph takes, weights and saved "
+        "tensors included, and read the answer.",
+        "Drop nan_asserts from the options of torch.compile, torch._inductor.config or the "
+        "environment (TORCHINDUCTOR_NAN_ASSERTS) outside of debugging.",
     ),
     "autograd.profiler": (
         "The script's own autograd profiler is on",
@@ -102,9 +114,13 @@ def check(tables: Tables) -> Iterator[Finding]:
     for switch in first_rank(rows(tables, "slow_switches")):
         what, why, what_to_do = _SWITCHES[switch["name"]]
         place = line_of(switch)
+        if switch["name"] == "inductor.nan_asserts":
+            asked = [row for row in rows(tables, "regions") if "nan_asserts" in options(row)]
+            made = compile_call(asked[0]) if asked else None
+            place = made or setting_line(tables, "nan_asserts", "TORCHINDUCTOR_NAN_ASSERTS")
         evidence = [Evidence(f"{switch['name']}: {switch['value']}", "environment")]
         if switch["checks"]:
-            checks = f"{plural(round(switch['checks']), 'check')} of gradients per step"
+            checks = f"{plural(round(switch['checks']), 'tensor')} checked per step"
             took = f", {milliseconds(switch['ms'])}" if switch["ms"] else ""
             evidence.append(Evidence(f"{checks}{took}", "cpu_ops"))
         by_kernels = _KERNELS.get(switch["name"])
@@ -124,7 +140,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 None,
                 f"{by_kernels}, as profiled; faster kernels do the same work"
                 if by_kernels
-                else "checks of gradients, their part of the profiled step",
+                else "its checks of tensors, their part of the profiled step",
             ),
             confidence="derived" if switch["ms"] else "heuristic",
             location=place,

@@ -80,6 +80,7 @@ FOLLOWS = frozenset(
         "cg-dynamic-rerecord",
         "cg-moved-input",
         "ap-busy-thread",
+        "ap-debug-switch",
         "ap-call-overhead",
     }
 )

@@ -17,7 +17,8 @@ profile shows torch's own memory-bound operators inside, with at least 20 % of t
 
 Information: compiling cannot help there, and need not hurt. A warning where most of that time is
 arithmetic on complex numbers and compiled steps are slower than eager ones, or where the operators
-inside one custom operator take half of the busy time.
+inside one custom operator take half of the busy time. And where the operator is given other arguments than
+in eager and takes longer on a host: `eigvalsh`, say, becomes an `eigh` with eigenvectors.
 
 ## What to do
 Complex numbers (rotary embeddings): use real numbers, with cosine and sine separate, which fuse
@@ -25,8 +26,8 @@ with the work around them; alone, complex arithmetic is fastest in eager. The fa
 of nn.TransformerEncoderLayer and nn.MultiheadAttention:
 `torch.backends.mha.set_fastpath_enabled(False)`, so that Inductor sees the operators inside; then
 compare. Custom operators: call the function without the decorator, so that it is traced; one that
-has to stay an operator can be implemented for `CompositeImplicitAutograd`. Others: write it another
-way, where there is one.
+has to stay an operator can be implemented for `CompositeImplicitAutograd`. Other arguments: leave
+the function that calls it in eager. Others: write it another way, where there is one.
 
 ## Settings
 - `least_share`: part of the busy time in such operators, 0 to 1, from which it is reported.
@@ -46,6 +47,7 @@ way, where there is one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import polars as pl
 
@@ -53,6 +55,7 @@ from traceview.parse.kineto.categories import is_foreign, operator_category
 from traceview.rules._gain import location
 from traceview.rules.kit import (
     MOST_EVIDENCE,
+    NOTABLE_SHARE,
     Cost,
     Evidence,
     Finding,
@@ -68,6 +71,7 @@ from traceview.rules.kit import (
     percent,
     plural,
     rows,
+    severity,
     short,
     shorten,
     step_ms,
@@ -124,12 +128,24 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
             "y = torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)",
         ),
     ),
+    "arguments": (
+        "it has other arguments than in eager",
+        "Compiled code asks more of the operator than eager does. Leave the function that calls "
+        "it in eager, and compare.",
+        Snippet("python", "@torch.compiler.disable  # on the function that calls it"),
+    ),
     "none": (
         "Inductor has no code of its own for it",
         "Nothing is wrong: expect no gain from compiling this part.",
         None,
     ),
 }
+
+
+_CALLED = (
+    "Inductor generates no code for this, so ATen's kernels run and nothing fuses with them. "
+    "Compiling can only shorten the rest."
+)
 
 
 def check(
@@ -189,8 +205,8 @@ def check(
         ms, count = _inside(tables, matched, op)
         if busy and ms >= custom_share * busy:
             share = min(1.0, ms / busy)
-            severity: Severity = "warning" if share >= least_share else "info"
-            yield _opaque(tables, op, lines, Cost(ms), count, share, severity)
+            level: Severity = "warning" if share >= least_share else "info"
+            yield _opaque(tables, op, lines, Cost(ms), count, share, level)
 
 
 def _inside(tables: Tables, matched: pl.DataFrame, op: str) -> tuple[float, float]:
@@ -220,7 +236,7 @@ def _opaque(
     cost: Cost,
     count: float,
     share: float,
-    severity: Severity,
+    level: Severity,
 ) -> Finding:
     called = list(dict.fromkeys(place for text in lines if (place := location(text))))
     name = op.replace(".", "::")
@@ -238,7 +254,7 @@ def _opaque(
     return Finding(
         code=CODE,
         rule="ind-extern-dominated",
-        severity=severity,
+        severity=level,
         title=(
             f"{percent(share)} of the busy time is inside custom operator {name}, as in eager: "
             "Inductor can't look into it"
@@ -267,6 +283,29 @@ def _opaque(
     )
 
 
+def _more_ms(tables: Tables, op: str) -> tuple[float, str]:
+    """ms of a step that ``op`` takes more than in eager, on a host, and its arguments in both.
+
+    0 where they are the same: then it is the same work.
+    """
+    ops = frame(tables, "cpu_ops").filter(
+        pl.col("step").is_not_null(), name=op.replace(".", "::", 1)
+    )
+    sides = {}
+    for stance in ("eager", "compiled"):
+        mine = ops.filter(stance=stance)
+        steps = max(1, frame(tables, "cpu_ops", stance=stance)["step"].n_unique())
+        how = mine.select("input_dims", "concrete_inputs").unique().rows()
+        sides[stance] = float(mine["duration_ns"].sum()) / 1e6 / steps, how
+    (eager_ms, eager), (compiled_ms, compiled) = sides["eager"], sides["compiled"]
+    if len(eager) != 1 or len(compiled) != 1 or eager[0][0] != compiled[0][0]:
+        return 0.0, ""
+    if None in (eager[0][1], compiled[0][1]) or eager == compiled:
+        return 0.0, ""
+    times = f"{milliseconds(compiled_ms)} of a step, {milliseconds(eager_ms)} in eager"
+    return compiled_ms - eager_ms, f"{times}; arguments {compiled[0][1]}, in eager {eager[0][1]}"
+
+
 def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Finding:
     ops = list(dict.fromkeys(spent.get_column("op")))
     cause = "fast path" if ops[0] in _FAST_PATH else "none"
@@ -276,6 +315,9 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
         nodes = (node for text in graphs for node in read_graph(text).operations)
         if any((node.dtype or "").startswith("complex") for node in nodes if node.op == ops[0]):
             cause = "complex"
+    more_ms, arguments = _more_ms(tables, ops[0])
+    more = more_ms > NOTABLE_SHARE * (step_ms(tables, "compiled") or inf)
+    cause = "arguments" if more else cause
     why, what_to_do, snippet = _CAUSES[cause]
     if cause == "none":
         what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
@@ -290,6 +332,10 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
     del evidence[MOST_EVIDENCE:]
     cost = Cost(about=f"nothing against eager: {milliseconds(ms)} of a step run the same kernels")
     hurts = cause == "complex" and outcome(tables) == "hurt"
+    if more:
+        evidence.insert(0, Evidence(f"torch.ops.{ops[0]}: {arguments}", "cpu_ops"))
+        cost = Cost(more_ms, None, "longer than in eager, as profiled")
+    level: Severity = severity(tables, more_ms) if more else "warning" if hurts else "info"
     if cause == "complex":
         warned = rows(tables, "warnings", kind="complex_fallback")[:1]
         evidence += [from_row(shorten(row["message"]), "warnings", row) for row in warned]
@@ -300,12 +346,11 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
     return Finding(
         code=CODE,
         rule="ind-extern-dominated",
-        severity="warning" if hurts else "info",
-        title=f"{percent(share)} of the busy time is {named}, as in eager: {why}",
-        explanation=(
-            "Inductor generates no code for this, so ATen's kernels run and nothing fuses with "
-            "them. Compiling can only shorten the rest."
+        severity=level,
+        title=(
+            f"{percent(share)} of the busy time is {named}{'' if more else ', as in eager'}: {why}"
         ),
+        explanation=_CALLED,
         cost=cost,
         confidence="derived",
         location=places[0] if places else None,

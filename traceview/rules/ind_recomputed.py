@@ -1,6 +1,6 @@
 """
 ## What it finds
-A generated C++ kernel that computes a function such as pow, sin or erf several times for the same
+A generated kernel that computes a function such as pow, sin or erf several times for the same
 value: for each shift of `torch.roll`, for each row of a broadcast, for each look-up in a computed
 table. Either it is slower than the eager operators that it replaced, or the repeated evaluations
 take much of the compiled step.
@@ -16,11 +16,11 @@ long expressions, but no others.
 ## Evidence
 The kernel's source: evaluations of the function in its loops, and how many different values there
 are among them, from what the loads' indices name and the range that a loaded index is checked for.
-The cost is what the kernel takes longer than the
-eager operators of the same group, which is measured, and no more than the eager operator takes for
-as many values. Where the kernel is faster than they are, it is what the eager operator takes for
-the repeated values, and at most their part of the kernel's instructions. Information where
-compiling helped as a whole.
+The cost is what the kernel takes longer than the eager operators of the same group, which is
+measured, and no more than the eager operator takes for as many values. Where the kernel is faster
+than they are, it is what the eager operator takes for the repeated values, and at most their part
+of the kernel's instructions; on a GPU nothing, as arithmetic mostly hides behind memory there.
+Information where compiling helped as a whole.
 
 ## What to do
 `realize_opcount_threshold` 0 in the options of `torch.compile` makes Inductor store every result

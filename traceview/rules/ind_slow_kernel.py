@@ -1,14 +1,16 @@
 """
 ## What it finds
 A generated kernel that takes a good part of the step, moves its bytes at less than 40 % of the
-bandwidth that this device reached in a copy, and has too little arithmetic to be the reason. Or
-batched products of tiny matrices (8×8 at most), far from what the device can do.
+bandwidth that this device reached in a copy, and has too little arithmetic to be the reason. Or one
+that adds many values to few places. Or batched products of tiny matrices (8×8 at most), far from
+what the device can do.
 
 ## Why it costs
 A pointwise kernel or a reduction is as fast as memory when it reads it in order. One that reads
-single elements through an index moves 32 bytes for each of them, and no tuning changes that.
-Others may have block sizes that do not suit them. A library's kernel is made for large matrices:
-of a 4×4 product it fills a corner of a tile, for each matrix of the batch. Inductor leaves batched
+single elements through an index moves 32 bytes for each of them, and no tuning changes that. Others
+may have block sizes that do not suit them. Additions to the same place (`scatter_add`, `index_add`,
+the gradient of an embedding) wait for each other. A library's kernel is made for large matrices: of
+a 4×4 product it fills a corner of a tile, for each matrix of the batch. Inductor leaves batched
 products to the library, and nothing fuses with them.
 
 ## Evidence
@@ -17,15 +19,18 @@ its time in the profile, and the copy bandwidth and the arithmetic rate that wer
 run's end. Kernels whose bytes a copy moves within 3 µs, templates, scans, sorts and random numbers
 are not judged.
 An exponential or a division counts as 20 instructions, which makes the rule silent rather than
-wrong. Loads through an index are read from the kernel's source. Spilled registers are not recorded.
+wrong. Loads through an index are read from the kernel's source. So are atomic additions and the
+range that their index is checked for: reported are 100 values or more for a place. Spilled
+registers are not recorded.
 
 ## What to do
-Tiny products: write them as multiply and sum, which Inductor fuses into one kernel with what is
-around them. Loads through an index: nothing to tune. Look up whole rows instead of elements, sort
-the index where the order does not matter, so that neighbors are read together, or use a narrower
-dtype. Others: with `TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1` torch times more block sizes, once
-and while compiling; compare. If nothing helps, report the kernel upstream with torch's own
-fx_graph_runnable.
+Additions: add to several copies of the places, spread by the position of the value, and sum the
+copies at the end. Tiny products: write them as multiply and sum, which Inductor fuses into one
+kernel with what is around them. Loads through an index: nothing to tune. Look up whole rows instead
+of elements, sort the index where the order does not matter, so that neighbors are read together, or
+use a narrower dtype. Others: with `TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1` torch times more
+block sizes, once and while compiling; compare. If nothing helps, report the kernel upstream with
+torch's own fx_graph_runnable.
 
 ## Settings
 - `least_share`: part of the step, 0 to 1, that the kernel must take.
@@ -71,7 +76,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
-from traceview.torchtext.kernel_source import instructions, triton_calls
+from traceview.torchtext.kernel_source import Additions, additions, instructions, triton_calls
 
 CODE = "TV405"
 NEEDS = frozenset({"kernel_limits", "generated_kernels", "ceilings"})
@@ -87,6 +92,8 @@ MOST_OF_CEILING = 0.40
 MOST_SIZE = 8
 #: Part of a ceiling up to which such products are far from it.
 FAR_FROM_CEILING = 0.10
+#: Values for one place from which additions wait for each other, whatever their order.
+LEAST_CROWD = 100
 _BATCHED = {"aten::bmm": 0, "aten::baddbmm": 1}
 #: Arithmetic that takes more than this part of the kernel's time may be what makes it slow.
 _MOST_ARITHMETIC = 0.25
@@ -98,6 +105,20 @@ _SCATTERED = (
 _IN_ORDER = (
     "Its arithmetic is too little to be the reason, and it reads nothing through an index: its "
     "block sizes or the order in which it reads memory may not suit it."
+)
+_CROWDED = (
+    "Its additions are atomic: those to the same place are made one after the other, in whatever "
+    "order threads come."
+)
+_SPREAD = (
+    "Add to many copies of these places, chosen by the position of the value, and sum the copies "
+    "at the end: fewer additions meet."
+)
+_COPIES = Snippet(
+    "python",
+    "lane = torch.arange(values.shape[0], device=values.device) % 1024\n"
+    "sums = values.new_zeros(bins * 1024).index_add(0, index * 1024 + lane, values)\n"
+    "sums = sums.view(bins, 1024).sum(1)",
 )
 _LOCALITY = (
     "Nothing to tune. Look up whole rows instead of elements, sort the index where the order does "
@@ -144,6 +165,10 @@ def check(
             tables, "generated_kernels", kernel_name=row["name"], compile_id=row["compile_id"]
         )
         source = (code and code["source_code"]) or ""
+        added = additions(source)
+        if code and added and added.values >= LEAST_CROWD * added.places:
+            yield _crowded(tables, row, code, added, copy_ms)
+            continue
         executed, computed = instructions(source), triton_calls(source)
         double = row["dtype"] == "float64" or (computed is not None and computed.float64)
         if code is None or executed is None or not rates or double:
@@ -217,12 +242,50 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
     )
 
 
+def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: float) -> Finding:
+    places = [place for text in code["user_lines"] or () if (place := location(text))]
+    where = f" at {short(places[0])}" if places else ""
+    step, lost = step_ms(tables, "compiled") or row["ms"], row["ms"] - copy_ms
+    return Finding(
+        code=CODE,
+        rule="ind-slow-kernel",
+        severity=severity(tables, lost),
+        title=(
+            f"{added.values:,} values are added to {added.places:,} places{where}: "
+            f"{percent(min(1.0, row['ms'] / step))} of a step, "
+            f"{percent(copy_ms / row['ms'])} of the copy bandwidth"
+        ),
+        explanation=_CROWDED,
+        cost=Cost(
+            lost,
+            None,
+            f"of {milliseconds(row['ms'])}; its bytes take {milliseconds(copy_ms)} at the copy "
+            "bandwidth",
+        ),
+        confidence="derived",
+        location=places[0] if places else None,
+        about=_about(tables, code),
+        evidence=(
+            Evidence(
+                f"{row['name']}: {milliseconds(row['ms'] / row['count'])}, {row['gb_s']:,.3g} GB/s",
+                "kernel_limits",
+            ),
+            from_row("its code adds with tl.atomic_add", "generated_kernels", code),
+        ),
+        what_to_do=_SPREAD,
+        snippet=_COPIES,
+        also_at=tuple(places[1:4]),
+    )
+
+
+def _about(tables: Tables, code: Row) -> frozenset[str]:
+    key = code["compile_key"]
+    return about(*(one for one in rows(tables, "compiles") if one["compile_key"] == key))
+
+
 def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) -> Finding:
     scattered = row["bytes_kind"] == "at_most"
     places = [place for text in code["user_lines"] or () if (place := location(text))]
-    compiles = (
-        one for one in rows(tables, "compiles") if one["compile_key"] == code["compile_key"]
-    )
     at_most = "at most " if scattered else ""
     where = f" at {short(places[0])}" if places else ""
     took, least = milliseconds(row["ms"]), milliseconds(copy_ms)
@@ -243,7 +306,7 @@ def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) 
         cost=cost,
         confidence="derived",
         location=places[0] if places else None,
-        about=about(*compiles),
+        about=_about(tables, code),
         evidence=(
             Evidence(
                 f"{row['name']}: {at_most}{row['bytes'] / 1e6:,.0f} MB in "

@@ -44,6 +44,7 @@ from itertools import takewhile
 from math import prod
 
 from traceview.torchtext.cpp_loops import FUNCTION, LOOP, NO_FORM, RANGE, VECTOR_FUNCTION
+from traceview.torchtext.kernel_source import Repeated
 
 _VALUE = re.compile(r"^\s*auto (?P<name>tmp\d+) =(?: (?P<text>.{1,2000});)?\s*$")
 _LOAD = re.compile(r"\b(?P<pointer>\w*ptr\d+)(?:\[| \+ )static_cast<int64_t>\(")
@@ -66,20 +67,6 @@ _DEEPEST = 64
 #: Calls that the C++ compiler moves out of a loop that they do not depend on. Not a vector's method
 #: that goes through its elements, nor what writes (``lgamma`` the sign, ``calc_digamma`` a part).
 _MOVED = re.compile(r"std::(?!lgamma)|calc_i[01]e\(")
-
-
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """A function that one run of a kernel evaluates ``evaluations`` times for ``distinct`` values.
-
-    ``scalar``: most of them one element at a time; ``looked_up``: read at places that were loaded.
-    """
-
-    function: str
-    evaluations: int
-    distinct: int
-    scalar: bool
-    looked_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)

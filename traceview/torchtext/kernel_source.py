@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from typing import NamedTuple
 
 from traceview.torchtext.dtypes import dtype_of
 
@@ -86,6 +87,14 @@ _COSTLY = re.compile(
 )
 INSTRUCTIONS_EACH = 20
 _FUNCTION = re.compile(r"\b(?:libdevice|tl_math)\.(\w+)\(")
+_VALUE = re.compile(r"^[^\S\n]+(?P<name>_?tmp\d+) = (?P<value>.{1,2000})$")
+_TMP = re.compile(r"\b_?tmp\d+\b")
+_BLOCK = re.compile(r"\b([XYZ]|R\d?_?)BLOCK\b")
+_CHECKED = re.compile(
+    r"tl\.device_assert\(\(\(0 <= (?:tl\.broadcast_to\()?(?P<name>tmp\d+)\b[^&\n]{0,200}"
+    r"& \((?:tl\.broadcast_to\()?(?P=name)\b[^<\n]{0,200}< (?P<size>\d{1,18})\)"
+)
+_TIMES = re.compile(r"(?:(?P<factor>\d{1,9})\*)?\(?(?:tl\.broadcast_to\()?\b(?P<name>tmp\d+)\b")
 #: Work whose instructions the source does not show.
 _HIDDEN = re.compile(
     r"rand|sort|scan|bucketize|philox|welford|atomic|topk|\bwhile\b", re.IGNORECASE
@@ -250,6 +259,21 @@ class TritonCode:
         divided = _DIVIDED.search(value)
         return -(-numel // int(divided[1])) if divided and int(divided[1]) else None
 
+    def over(self, name: str) -> frozenset[str]:
+        """The dimension that an index variable is of."""
+        return frozenset({self._variables[name][0]} if name in self._variables else ())
+
+    def size(self, dimensions: Iterable[str]) -> int | None:
+        """Elements of these dimensions together; None if one is not known."""
+        sizes = [self._numels.get(each) for each in dimensions]
+        return None if None in sizes else prod(size for size in sizes if size is not None)
+
+    def values(self, names: Iterable[str], checked: Mapping[str, int]) -> int | None:
+        """How many values index variables, and loaded indices with their range, can have."""
+        own = [name for name in names if name not in checked]
+        places = self.places(" + ".join(own))[0] if own else 1
+        return places and places * prod(checked[name] for name in names if name in checked)
+
     def places(self, index: str) -> tuple[int | None, bool]:
         """Places that ``index`` can name (None: not known), and whether a loaded value decides."""
         if _LOADED.search(index):
@@ -344,3 +368,96 @@ def triton_calls(source: str) -> TritonCalls | None:
     return TritonCalls(
         dict(found.most_common()), len(_OPERATION.findall(body)), "tl.float64" in body
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A function that one run of a kernel evaluates ``evaluations`` times for ``distinct`` values.
+
+    ``scalar``: most of them one element at a time; ``looked_up``: read at places that were loaded.
+    """
+
+    function: str
+    evaluations: int
+    distinct: int
+    scalar: bool
+    looked_up: bool = False
+
+
+class _Spread(NamedTuple):
+    """What a value in a Triton kernel differs by, and what it is computed for, as names."""
+
+    by: frozenset[str] = frozenset()  # index variables, and loaded indices that are checked
+    over: frozenset[str] = frozenset()  # dimensions: x, y, z, r0_
+
+    @staticmethod
+    def of(parts: Iterable[_Spread]) -> _Spread:
+        known = list(parts)
+        by, over = ([each[at] for each in known] for at in (0, 1))
+        return _Spread(frozenset().union(*by), frozenset().union(*over))
+
+
+def repeated_in_triton(source: str) -> list[Repeated]:
+    """Functions that a Triton kernel computes more often than there are values of what they take.
+
+    A load gives no more values than the index variables in it, or the loaded index, can name; of a
+    loaded index the kernel checks the range.
+    """
+    _, jit, body = source.rpartition(_JIT)
+    checked = {match["name"]: int(match["size"]) for match in _CHECKED.finditer(body)}
+    code, spreads = TritonCode(), dict[str, _Spread]()
+    found: dict[str, list[tuple[int, int, bool]]] = {}
+    for line in body.splitlines() if jit else ():
+        code.line(line)
+        match = _VALUE.match(line)
+        if match is None:
+            continue
+        value = match["value"]
+        loaded = next(code.accesses(value), None)
+        text = loaded[2] if loaded else value
+        parts = [_Spread(frozenset({name}), code.over(name)) for name in _INDEX_NAME.findall(text)]
+        for name in _TMP.findall(text):
+            spread = spreads.get(name, _Spread())
+            by = frozenset({name}) if loaded and name in checked else spread.by
+            parts.append(_Spread(by, spread.over))
+        if "broadcast_to" in text:
+            parts.append(_Spread(over=frozenset(map(str.lower, _BLOCK.findall(text)))))
+        spread = spreads[match["name"]] = _Spread.of(parts)
+        for function in _FUNCTION.findall(value):
+            often, few = code.size(spread.over), code.values(spread.by, checked)
+            if often and few and few < often:
+                kinds = found.setdefault(function, [])
+                kinds.append((often, few, bool(spread.by & checked.keys())))
+    return [
+        Repeated(
+            function,
+            sum(often for often, *_ in kinds),
+            sum(few for _, few, _ in kinds),
+            scalar=False,
+            looked_up=any(checked for *_, checked in kinds),
+        )
+        for function, kinds in found.items()
+    ]
+
+
+class Additions(NamedTuple):
+    """Values that a run of a Triton kernel adds to memory with atomics, and to how many places."""
+
+    values: int
+    places: int
+
+
+def additions(source: str) -> Additions | None:
+    """Of the atomic addition with the most values for a place; None where that is not known."""
+    body = source.rpartition(_JIT)[2]
+    checked = {match["name"]: int(match["size"]) for match in _CHECKED.finditer(body)}
+    code, found = TritonCode(), list[Additions]()
+    for line in body.splitlines():
+        code.line(line)
+        for _, how, index in code.accesses(line):
+            values = code.places(index)[0]
+            at = [match for match in _TIMES.finditer(index) if match["name"] in checked]
+            if how == "atomic_add" and values and at:
+                places = prod(checked[match["name"]] for match in at)
+                found.append(Additions(values, places * max(int(m["factor"] or 1) for m in at)))
+    return max(found, key=lambda each: each.values / each.places, default=None)

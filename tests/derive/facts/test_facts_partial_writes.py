@@ -32,6 +32,14 @@ def test_a_column_of_an_input():
     assert writes(column("a", "book", 3, 7), BACK) == [Write(1, 64_000, 1000, True, "/u/a.py:7")]
 
 
+def test_a_column_of_an_input_that_is_written_in_place_after_it():
+    also = node("b", "1000, 64", "index_put_.default(a, [x], x)")
+    back = BACK.replace("book, a", "book, b")
+    assert writes(column("a", "book", 3, 7), also, back) == [
+        Write(1, 64_000, 1000, True, "/u/a.py:7")
+    ]
+
+
 def test_a_column_through_views():
     upright = node("t", "64, 1000", "permute.default(book, [1, 0])")
     again = node("u", "1000, 64", "permute.default(a, [1, 0])")

@@ -144,8 +144,7 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         if whole is None or None in changed:
             continue
         # Whether the result is copied back to an input of the graph.
-        users = (graph.nodes[user] for user in graph.uses(end) if user in graph.nodes)
-        copied = any(user.op == _COPY and user.inputs[0] == root for user in users)
+        copied = _copied(graph, end, root)
         write = Write(
             len(chain),
             whole,
@@ -155,6 +154,18 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         )
         if write.line and write.visited >= _LEAST_WASTE * write.needed:
             yield write
+
+
+def _copied(graph: Graph, end: str, root: str) -> bool:
+    """Whether ``end`` is copied to ``root``, maybe after writes into it in its place."""
+    names = [end]
+    for name in names:  # it grows
+        users = [graph.nodes[user] for user in graph.uses(name) if user in graph.nodes]
+        if any(user.op == _COPY and user.inputs[0] == root for user in users):
+            return True
+        written = (user for user in users if user.op.endswith("_") and user.inputs[0] == name)
+        names += [user.name for user in written if user.name not in names]
+    return False
 
 
 def _part(graph: Graph, node: Node) -> Node | None:

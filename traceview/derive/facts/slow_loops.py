@@ -1,8 +1,8 @@
 """Generated kernels that are slower than what they replaced, and what makes them slow.
 
-Table ``slow_loops``: work that makes generated C++ kernels slow, and its cost. Either a kernel
-does it one element at a time, or more than once for the same value, or it divides by symbolic
-sizes to find each place.
+Table ``slow_loops``: work that makes generated kernels slow, and its cost. Either a C++ kernel does
+it one element at a time or divides by symbolic sizes to find each place, or a kernel, Triton's too,
+does it more than once for the same value.
 
 The cost is a part of what the kernel's match group takes longer than the eager operators that it
 replaced, the part of the waterfall that is called fusion: a kernel in scalar code that is still
@@ -35,7 +35,13 @@ from traceview.torchtext.cpp_loops import (
 )
 from traceview.torchtext.cpp_values import repeated
 from traceview.torchtext.cpp_work import work_of
-from traceview.torchtext.kernel_source import INSTRUCTIONS_EACH, triton_calls
+from traceview.torchtext.kernel_source import (
+    INSTRUCTIONS_EACH,
+    Repeated,
+    instructions,
+    repeated_in_triton,
+    triton_calls,
+)
 
 Row = dict[str, Any]
 RECOMPUTED = "recomputed"
@@ -54,7 +60,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     """Table ``slow_loops``; None where no step was profiled."""
     if tables["matched_kernels"].is_empty():
         return None
-    kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
+    kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     origins = Origins(tables)
     known: dict[str, list[Row]] = {}
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
@@ -72,6 +78,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
                 "user_lines": origin["user_lines"],
                 "count": kernel["count"] or 0.0,
                 "profiled_ms": kernel["ms"] or 0.0,
+                "hidden": kernel["clock"] == "device",
             }
             for fact in known[text]
         )
@@ -91,6 +98,10 @@ def _reasons(source: str) -> Iterator[Row]:
 
     And for ``_priced``: its ``share`` of the kernel's instructions, and ``more``, what is repeated.
     """
+    if triton_calls(source):
+        if more := repeated_in_triton(source):
+            yield _recomputed(more, instructions(source))
+        return
     work = work_of(source)
     whole = work.instructions if work else None
     more = repeated(source)
@@ -112,22 +123,25 @@ def _reasons(source: str) -> Iterator[Row]:
             },
         )
     if more:
-        wasted = sum(
-            (one.evaluations - one.distinct) / (1 if one.scalar else _VECTOR) for one in more
-        )
-        yield {
-            "why": RECOMPUTED,
-            "functions": list(dict.fromkeys(one.function for one in more)),
-            "evaluations": sum(one.evaluations for one in more),
-            "distinct": sum(one.distinct for one in more),
-            "looked_up": 2 * sum(one.evaluations for one in more if one.looked_up)
-            > sum(one.evaluations for one in more),
-            "share": INSTRUCTIONS_EACH * wasted / whole if whole else 1.0,
-            "more": more,
-        }
+        yield _recomputed(more, whole, vector=_VECTOR)
     yield from scalar.values()
     if not more and not scalar and divides_by_sizes(source):
         yield {"why": SYMBOLIC_INDEX, "functions": ["division"], "evaluations": None, "share": 1.0}
+
+
+def _recomputed(more: Sequence[Repeated], whole: int | None, vector: int = 1) -> Row:
+    """``vector``: elements that vector code computes at once; ``whole``: all instructions."""
+    evaluations = sum(one.evaluations for one in more)
+    wasted = sum((one.evaluations - one.distinct) / (1 if one.scalar else vector) for one in more)
+    return {
+        "why": RECOMPUTED,
+        "functions": list(dict.fromkeys(one.function for one in more)),
+        "evaluations": evaluations,
+        "distinct": sum(one.distinct for one in more),
+        "looked_up": 2 * sum(one.evaluations for one in more if one.looked_up) > evaluations,
+        "share": INSTRUCTIONS_EACH * wasted / whole if whole else 1.0,
+        "more": more,
+    }
 
 
 def fusion_times(tables: Tables) -> dict[tuple[Any, ...], tuple[float, float]]:
@@ -212,7 +226,7 @@ def _priced(rows: list[Row], group: _Group) -> None:
             row["reader"], line = reader
             lines.insert(0, line)
         row["user_lines"] = list(dict.fromkeys([*lines, *(row["user_lines"] or ())]))
-        share, more = row.pop("share"), row.pop("more", ())
+        share, more, hidden = row.pop("share"), row.pop("more", ()), row.pop("hidden")
         at_most = (row["ms"] or 0.0) * min(1.0, share)
         if more and all(calls.values()):
             # Once more is one more call of the eager operator.
@@ -230,7 +244,8 @@ def _priced(rows: list[Row], group: _Group) -> None:
         if more:
             part = 1 - row["distinct"] / row["evaluations"]
             at_most = min(at_most, (row["ms"] or 0.0) * part)
-            if row["ms"] is not None:
+            # On a device, arithmetic mostly hides behind memory.
+            if row["ms"] is not None and not hidden:
                 row["repeated_ms"] = min(at_most, row["ms"] * share)
         most.append(at_most)
     for row, at_most in zip(rows, most, strict=True):

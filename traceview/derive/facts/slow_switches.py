@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from traceview.derive.facts.rows import Row, first, first_rank, frame, rows, step_ms
@@ -11,6 +13,7 @@ from traceview.torchtext import marks
 #: Values with which a switch of table ``environment`` slows the steps; None: any.
 _SLOW = {
     "autograd.detect_anomaly": ("True",),
+    "inductor.nan_asserts": ("True",),
     "autograd.profiler": ("True",),
     "deterministic_algorithms": ("True",),
     "cudnn.enabled": ("False",),
@@ -24,10 +27,22 @@ _KERNELS = {
     "deterministic_algorithms": r"^aten::_index_put_impl_$",
     "cudnn.enabled": r"^aten::_?(slow_conv|conv_depthwise|thnn_)",
 }
-_ANOMALY = "autograd.detect_anomaly"
-#: What anomaly detection does with every gradient (``validate_outputs`` in torch/csrc/autograd/
-#: engine.cpp); nothing else in a backward calls the second one.
-_CHECKS = ("aten::isnan", "aten::_is_any_true", "aten::item")
+_ANOMALY, _ASSERTS = "autograd.detect_anomaly", "inductor.nan_asserts"
+#: A switch → where it calls operators, which, and one of them that nothing else there calls:
+#: anomaly detection with every gradient (``validate_outputs`` in torch/csrc/autograd/engine.cpp),
+#: Inductor with every input of a graph (``codegen_input_nan_asserts`` in its codegen/wrapper.py).
+_CHECKS = {
+    _ANOMALY: (
+        marks.AUTOGRAD,
+        ("aten::isnan", "aten::_is_any_true", "aten::item"),
+        "aten::_is_any_true",
+    ),
+    _ASSERTS: (
+        marks.GRAPH,
+        ("aten::isnan", "aten::isinf", "aten::any", "aten::item"),
+        "aten::isnan",
+    ),
+}
 
 
 def slow_switches(tables: Tables) -> pl.DataFrame | None:
@@ -35,10 +50,11 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
     if not tables.has("environment"):
         return None
     known = {row["name"]: row for row in first_rank(rows(tables, "environment"))}
-    checked = _checks(tables)
-    if checked:  # it was not recorded, or is on in a part of the step alone
-        head = {name: next(iter(known.values()), {}).get(name) for name in ("pass", "rank")}
-        known[_ANOMALY] = {**head, "name": _ANOMALY, "value": "True"}
+    checked = {name: _checks(tables, *how) for name, how in _CHECKS.items()}
+    head = {name: next(iter(known.values()), {}).get(name) for name in ("pass", "rank")}
+    for name, found_of in checked.items():
+        if found_of:  # it was not recorded, or is on in a part of the step alone
+            known[name] = {**head, "name": name, "value": "True"}
     run = first(tables, "runs")
     on_device = run is not None and run["device_name"] not in (None, "cpu")
     found: list[Row] = []
@@ -49,7 +65,7 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
         if name in _OF_DEVICE and not on_device:
             continue
         site = first(tables, "setting_sites", name=name) or {}
-        more = checked if name == _ANOMALY else _kernels(tables, name)
+        more = checked[name] if name in checked else _kernels(tables, name)
         if name == "cudnn.enabled" and "ms" in more and not more["ms"]:
             continue  # no step has work for cuDNN
         place = {"file": site.get("file"), "line": site.get("line")}
@@ -72,14 +88,17 @@ def _kernels(tables: Tables, name: str) -> Row:
     return {"kernels": float(ran["count"].sum()), "ms": float(ran["ms"].sum())}
 
 
-def _checks(tables: Tables) -> Row:
-    """``checks`` of gradients in a compiled step, and their ``ms``; empty where there are none."""
+def _checks(tables: Tables, of: str, names: Sequence[str], counted: str) -> Row:
+    """``checks`` in a compiled step, and their ``ms``; empty where there are none.
+
+    Checks are the operators ``names`` that are called right in ``of``, counted by one of them.
+    """
     ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("step").is_not_null())
-    backward = ops.filter(pl.col("name").str.starts_with(marks.AUTOGRAD)).select(parent_id="op_id")
-    checks = ops.filter(pl.col("name").is_in(_CHECKS)).join(
-        backward.unique(), on="parent_id", how="semi"
+    parents = ops.filter(pl.col("name").str.starts_with(of)).select(parent_id="op_id")
+    checks = ops.filter(pl.col("name").is_in(names)).join(
+        parents.unique(), on="parent_id", how="semi"
     )
-    count = checks.filter(pl.col("name") == _CHECKS[1]).height
+    count = checks.filter(pl.col("name") == counted).height
     steps = ops["step"].n_unique()
     counts, timed = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
     if not count:
