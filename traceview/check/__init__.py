@@ -53,6 +53,7 @@ def check(run: Side, limits: Limits, baseline: Side | None = None) -> Checked:
         results=tuple(results),
         cwd=cwd,
         script=script,
+        unreadable=run.diagnosis.reading.unreadable,
     )
 
 
