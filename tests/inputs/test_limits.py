@@ -182,11 +182,11 @@ def test_of_a_line_beyond_the_limit_no_more_is_held(limit):
 def test_a_number_of_more_digits_costs_its_event(tmp_path):
     long = json.dumps(TRACE).replace('"ts": 7', '"args": {"External id": %s}, "ts": 7')
     trace = (long % ("9" * 1200)).encode()
-    for digits, read in ((1500, 30), (1000, 29)):
+    for digits, known in ((1500, 30), (1000, 29)):
         with used(structs.replace(limits.now, digits=digits)):
             tables, damage = tables_of(tmp_path / "t.json", trace)
-        assert tables["cpu_ops"].height == read
-        assert counts(damage).get("bad_json", (0,))[0] == 30 - read
+        assert tables["cpu_ops"].height == known
+        assert counts(damage).get("bad_json", (0,))[0] == 30 - known
 
 
 def test_limits_are_given_by_name():
