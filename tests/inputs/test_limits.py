@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from logs import read, structured, tar_of, textlog, zip_of
 from msgspec import structs
 from reading import counts, tables_of
+from recordings import unpack
 
 from traceview import limits
 from traceview.cli import traceview
@@ -229,6 +230,17 @@ def test_the_command_and_its_readers_keep_to_given_limits(tmp_path, monkeypatch,
     assert done.exit_code == 0
     rows = json.loads(done.stdout)["reading"]["rows"]
     assert {(row["kind"], row["times"]) for row in rows} == {("too_many_events", 25)}
+    assert limits.now == Limits()
+
+
+@pytest.mark.live
+def test_a_report_reads_again_under_given_limits(tmp_path):
+    for name, words, unread in (("a", [], False), ("b", ["--limit", "events=5"], True)):
+        run = unpack("bad-gb_item", tmp_path / name)
+        done = CliRunner().invoke(traceview, ["report", "--json", "--refresh", *words, str(run)])
+        assert done.exit_code == 0
+        rows = json.loads(done.stdout)["reading"]["rows"]
+        assert any(row["kind"] == "too_many_events" for row in rows) == unread
     assert limits.now == Limits()
 
 
