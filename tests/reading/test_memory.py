@@ -81,11 +81,19 @@ def test_there_are_no_more_readers_than_memory_for_them(limit):
     assert readers_at_once(128) == 1
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_report_that_takes_too_much_ends_in_one_sentence(tmp_path, workers):
+@pytest.mark.parametrize(
+    "words",
+    [
+        "postmortem --workers 1 -o out x.log",
+        "postmortem --workers 2 -o out x.log",
+        "check --max-breaks 9 x.log",
+        "compare x.log x.log",
+    ],
+)
+def test_a_report_that_takes_too_much_ends_in_one_sentence(tmp_path, words):
     write_log(tmp_path / "x.log", 1)
-    words = ["postmortem", "--limit", "memory=40M", "--workers", workers, "-o", tmp_path / "out"]
-    done = subprocess.run(command(*words, tmp_path / "x.log"), capture_output=True, text=True)
+    words = command(*words.split(), "--limit", "memory=40M")
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
     assert "more than the 0.042 GB of memory" in done.stderr
     assert "--limit memory=" in done.stderr

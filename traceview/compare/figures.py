@@ -156,7 +156,7 @@ def compiled(side: Side) -> bool:
 
 
 def nothing_seen(side: Side) -> str | None:
-    """Why too little is known for a run to be without findings; None if that can be told.
+    """Why too little is known for a run to be without findings; None if enough is.
 
     A log of graph breaks or recompiles alone shows these, and no compile that failed.
     """
