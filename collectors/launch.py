@@ -190,7 +190,9 @@ class _Watch:
             if self._tee.is_terminal:  # the kernel's own SIGWINCH came before the new size
                 send(self._process.pid, signal.SIGWINCH)
             return
-        if not arrived.from_terminal:
+        # A terminal that goes away tells the leader of its session alone.
+        alone = arrived.number == signal.SIGHUP and os.getsid(0) == os.getpid()
+        if alone or not arrived.from_terminal:
             send(self._process.pid, arrived.number)
         self._interrupts += 1
         if self._interrupts == 1:

@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -100,8 +101,10 @@ def pytest_pyfunc_call(pyfuncitem):
 @pytest.fixture(autouse=True)
 def own_environment():
     """What a test, or torch in its process (Inductor names its cache folder), sets goes with it."""
-    before = dict(os.environ)
+    before, interrupted = dict(os.environ), signal.getsignal(signal.SIGINT)
     yield
+    if signal.getsignal(signal.SIGINT) != interrupted:  # a command that ends by it ignores more
+        signal.signal(signal.SIGINT, interrupted)
     now = dict(os.environ)
     if "PYTEST_CURRENT_TEST" in now:  # pytest's own: another one in each phase
         before["PYTEST_CURRENT_TEST"] = now["PYTEST_CURRENT_TEST"]

@@ -21,6 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "fixtures"))
 import packing
 
 from traceview import derive as deriving
+from traceview import limits
 from traceview import parse as parsing
 from traceview.derive import derive
 from traceview.diagnosis import diagnose
@@ -145,7 +146,7 @@ def shared_work():
 
 
 def _parsed_once(run):
-    digest = hashlib.sha256(repr(run.manifest).encode())
+    digest = hashlib.sha256(repr((run.manifest, limits.now)).encode())
     for path in sorted((run.folder / "raw").rglob("*")):
         digest.update(repr(path.relative_to(run.folder)).encode())
         digest.update(path.read_bytes() if path.is_file() else b"")

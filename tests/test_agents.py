@@ -2,9 +2,12 @@
 
 import importlib.util
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -12,6 +15,7 @@ import pytest
 from cli_runs import Cli, command
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
 from recordings import unpack
 
 TRACEVIEW = [sys.executable, "-m", "traceview"]
@@ -198,6 +202,36 @@ def test_a_cancelled_diagnosis_ends_the_script(_live, tmp_path):
         return await client.call_tool("explain", {"rule": "gb-item"})
 
     assert not talk(tmp_path, conversation).is_error
+
+
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("_live", [pytest.param(0, marks=live)])
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
+def test_a_server_that_is_ended_takes_the_script_with_it(_live, name, tmp_path):
+    pid = tmp_path / "pid"
+    (tmp_path / "endless.py").write_text(
+        f"import os, time\nopen({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+
+    async def conversation(client):
+        async def ask():
+            with suppress(MCPError):
+                await client.call_tool("diagnose", {"target": ["endless.py"]})
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            with anyio.fail_after(60):
+                while not (pid.exists() and pid.read_text()):
+                    await anyio.sleep(0.1)
+            os.kill(parent(parent(pid.read_text())), getattr(signal, name))
+            with anyio.fail_after(30):
+                while Path(f"/proc/{pid.read_text()}").exists():
+                    await anyio.sleep(0.1)
+
+    talk(tmp_path, conversation)
 
 
 def test_without_the_sdk_the_remedy_is_named(tmp_path):

@@ -7,6 +7,7 @@ import resource
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -322,6 +323,29 @@ def test_a_locale_without_letters(made, tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert "Compilation on 2 ranks" in done.stdout.decode()
+
+
+TWICE = """
+import atexit, os, signal, sys
+from traceview.__main__ import main
+def interrupt(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(100):
+        pass
+sys.argv = ["traceview", "tables", sys.argv[1]]
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import traceview.cli.pipeline as pipeline
+pipeline.tables_of = interrupt
+atexit.register(interrupt)
+main()
+"""
+
+
+def test_a_second_ctrl_c_as_it_ends_changes_nothing(made):
+    """What a command ends with comes after its own last line: threads, handlers, modules."""
+    words = [sys.executable, "-c", TWICE, made / "out"]
+    done = subprocess.run(words, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "")
 
 
 def test_what_is_in_a_run_folder_is_for_its_owner_alone(made):

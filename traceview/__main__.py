@@ -53,6 +53,8 @@ def main() -> None:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
+    if code == INTERRUPTED and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would end it by the signal
     sys.exit(code)
 
 

@@ -72,8 +72,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that are copied out of archives and standard input, of all together."""
     names: int = 50_000
     """Names, and shapes, of a trace: a model has some thousands."""
+    processes: int = 5_000
+    """Of one structured log: what is known of each takes some 40 kB."""
     ids: int = 100_000
-    """Processes, ranks and messages of a log that are remembered."""
+    """Ranks and messages of a log that are remembered."""
     seconds: int = 60
     """CPU time for a file, and one more for each MB of it."""
     memory: int = msgspec.field(default_factory=_memory)

@@ -27,8 +27,10 @@ from traceview.errors import DEBUG, TraceviewError
 
 #: What a reader process takes, of small logs.
 READER_BYTES = 150 << 20
-_NEAR, _ROOM = 0.9, 0.6  # of the ceiling
-_LOOK_S, _PATIENCE_S = 0.05, 3.0
+_NEAR, _FULL, _ROOM = 0.9, 0.97, 0.6  # of the ceiling
+#: Between two looks, far from the ceiling and not; a library may take 3 GB in a second.
+_LOOK_S, _NEXT_LOOK_S = 0.05, 0.01
+_PATIENCE_S = 3.0
 _PAGE = resource.getpagesize()
 
 #: The watch of this process, while there is one.
@@ -118,7 +120,7 @@ class Watch(threading.Thread):
 
     def run(self) -> None:
         told = 0.0
-        while not self.done.wait(_LOOK_S):
+        while not self.done.wait(_LOOK_S if self.held < self._ceiling * _ROOM else _NEXT_LOOK_S):
             self.held = held()
             if self.held < self._ceiling * _NEAR:
                 told = 0.0
@@ -132,7 +134,7 @@ class Watch(threading.Thread):
             elif not told:
                 told = now
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR2)
-            elif self.held > self._ceiling or now - told > _PATIENCE_S:
+            elif self.held > self._ceiling * _FULL or now - told > _PATIENCE_S:
                 self._end()
 
     def _end(self) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from traceview.check.model import Checked, Result
-from traceview.reports.check.text import line, message, relative, summary
+from traceview.reports.check.text import line, message, relative, summary, unreadable
 from traceview.words.text import clean, one_line
 
 # XML 1.0 has no way to write these; one_line has dealt with the other control characters.
@@ -97,6 +97,8 @@ def junit(checked: Checked, root: str) -> str:
             ElementTree.SubElement(case, "error", kind)
         elif result.status == "not_checked":
             ElementTree.SubElement(case, "skipped", {"message": _text(message(result), 500)})
+    if unread := unreadable(checked):
+        ElementTree.SubElement(suite, "system-out").text = f"{unread}."
     ElementTree.indent(suites)
     text: str = ElementTree.tostring(suites, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'
@@ -138,6 +140,8 @@ def sarif_log(checked: Checked, root: str) -> Json:
         )
         for result in results
     ]
+    if unread := unreadable(checked):
+        unknown.append({"level": "note", "message": {"text": f"{unread}."}})
     run: Json = {
         "tool": {"driver": driver},
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": unknown}],

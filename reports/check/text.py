@@ -17,11 +17,13 @@ def render(checked: Checked) -> str:
     """A line for each limit that fails, or one that says "passed"; no recorded text begins one."""
     if checked.passed:
         return summary(checked)
+    unread = unreadable(checked)
     return "\n".join(
         [
             *(line(result) for result in checked.of("violated")),
             *(f"too noisy: {line(result)}" for result in checked.of("too_noisy")),
             *(f"not checked: {line(result)}" for result in checked.of("not_checked")),
+            *((f"{unread}.",) if unread else ()),
         ]
     )
 
@@ -57,14 +59,24 @@ def line(result: Result) -> str:
     return f"{one_line(result.limit, 80)}: {message(result)}"
 
 
+def unreadable(checked: Checked) -> str | None:
+    """What is missing in all counts; None if nothing is."""
+    if not checked.unreadable:
+        return None
+    pieces = fmt.plural(checked.unreadable, "piece")
+    return f"{pieces} of the logs could not be read, so counts may be too low"
+
+
 def summary(checked: Checked) -> str:
-    """``passed``, with how many limits hold and what was not checked."""
+    """``passed``, with how many limits hold, what was not checked, and what could not be read."""
     skipped = checked.of("not_checked")
     held = fmt.plural(len({result.limit for result in checked.of("passed")}), "limit")
     said = f"{held} hold{'s' if held.startswith('1 ') else ''}"
     if skipped:
         why = "; ".join(dict.fromkeys(line(result) for result in skipped))
         said += f", {len(skipped)} not checked ({one_line(why, 400)})"
+    if unread := unreadable(checked):
+        said += f"; {unread}"
     if checked.passed:
         return f"passed: {said}"
     noisy = f", {many} too noisy" if (many := len(checked.of("too_noisy"))) else ""

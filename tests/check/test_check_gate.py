@@ -215,6 +215,24 @@ def test_a_run_in_which_nothing_was_compiled_or_timed_has_no_clean_bill(asked):
     assert gate(changed(bad(), uncompiled), bad(), **asked).passed, "its steps were timed"
 
 
+@pytest.mark.parametrize("log", ["graph_breaks", "recompiles"])
+@pytest.mark.parametrize("asked", EMPTY_LIMITS)
+def test_a_log_of_breaks_or_recompiles_alone_is_no_clean_bill(log, asked):
+    """Whatever it lists: no compile that failed stands in it."""
+    whole = {"graph_breaks": side("bad-gb_item"), "recompiles": side("bad-rc_python_constant")}[log]
+
+    def only_that(data):
+        kept = data[log]
+        untimed(data)
+        data[log] = kept
+
+    alone = changed(whole, only_that)
+    assert getattr(alone.diagnosis, log)
+    (text,) = lines(gate(alone, alone, **asked))
+    assert "no compile was recorded and no step was timed" in text
+    assert gate(alone, no="damage").passed
+
+
 @pytest.mark.parametrize("limit", ["max", "min", "max_growth"])
 def test_a_figure_that_counts_findings_is_as_unknown(limit):
     blind = changed(bad(), untimed)

@@ -1,6 +1,7 @@
 """However the target ends, the run folder says so and what the script wrote is all there."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -236,6 +237,22 @@ def test_a_signal_to_us_alone_is_forwarded_once(tmp_path, python, name):
     assert b"COLLECTED" in out
     ended = record(tmp_path)["ending"]
     assert (ended["kind"], ended["code"]) == ("interrupted", 4)
+
+
+def test_a_terminal_that_goes_away_ends_the_script_of_its_only_command(tmp_path, python):
+    body = "import time\nPath('ready').touch()\ntime.sleep(25)\nPath('late').touch()"
+    command = driver_command(tmp_path, python, body)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.chdir(tmp_path)
+        os.execv(command[0], [str(word) for word in command])
+    wait_for(tmp_path / "ready")
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    ended = record(tmp_path)["ending"]
+    assert (ended["kind"], ended["signal"]) == ("interrupted", signal.SIGHUP)
+    assert not (tmp_path / "late").exists()
 
 
 def test_a_signal_while_a_script_is_stopped_is_an_interrupt(tmp_path, python):

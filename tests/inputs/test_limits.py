@@ -1,8 +1,10 @@
 """One limit for each dimension of an input: what is beyond is counted, the rest is read."""
 
 import gzip
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 from logs import read, structured, tar_of, textlog, zip_of
 from msgspec import structs
 from reading import counts, tables_of
+from recordings import unpack
 
 from traceview import limits
 from traceview.cli import traceview
@@ -19,6 +22,8 @@ from traceview.errors import UsageError
 from traceview.inputs import find
 from traceview.limits import Limits, check_depth, used, with_given
 from traceview.parse import beside
+from traceview.parse.keys import CompileKeys
+from traceview.parse.messages.finding import Blocks
 
 TRACE = {
     "traceEvents": [
@@ -146,6 +151,45 @@ def test_a_deep_or_long_value_costs_its_record(tmp_path):
         assert "reader_failed" not in counts(damage)
 
 
+def test_processes_beyond_the_limit_are_counted_record_by_record(tmp_path, limit):
+    one, other = structured("breaks"), structured("resets")
+    (pid,) = {line.split(b" ")[2] for line in one.splitlines() if line.startswith(b"V")}
+    other = re.sub(rb"(?m)^(V\d{4} \S+) \d+ ", rb"\1 %d " % (int(pid) + 1), other)
+    alone, _ = tables_of(tmp_path / "one.log", one)
+    limit(processes=1)
+    both, damage = tables_of(tmp_path / "both.log", one + other)
+    assert both["compiles"].drop("raw_file").equals(alone["compiles"].drop("raw_file"))
+    records = sum(line.startswith(b"V") for line in other.splitlines())
+    assert counts(damage)["too_many_processes"][0] == records
+
+
+def test_ranks_beyond_the_limit_are_not_remembered(limit):
+    limit(ids=2)
+    keys = CompileKeys("logs")
+    for pid in range(4):
+        keys.learn_rank(pid, pid)
+    assert [keys.rank(pid) for pid in range(4)] == [0, 1, None, None]
+
+
+def test_of_a_line_beyond_the_limit_no_more_is_held(limit):
+    limit(line=400_000)
+    log = b"first\n" + b"x" * 3_000_000 + b"\nlast\n"
+    given = b"".join(block.data for block in Blocks(io.BytesIO(log)))
+    assert given.strip().startswith(b"first")
+    assert given.strip().endswith(b"last")
+    assert 400_000 < len(given) < 1_000_000
+
+
+def test_a_number_of_more_digits_costs_its_event(tmp_path):
+    long = json.dumps(TRACE).replace('"ts": 7', '"args": {"External id": %s}, "ts": 7')
+    trace = (long % ("9" * 1200)).encode()
+    for digits, known in ((1500, 30), (1000, 29)):
+        with used(structs.replace(limits.now, digits=digits)):
+            tables, damage = tables_of(tmp_path / "t.json", trace)
+        assert tables["cpu_ops"].height == known
+        assert counts(damage).get("bad_json", (0,))[0] == 30 - known
+
+
 def test_limits_are_given_by_name():
     given = with_given(["memory=8G", "seconds = 600", "page=3MB", "unpacked=2TiB", "ids=0"])
     assert (given.memory, given.seconds, given.page) == (8 << 30, 600, 3 << 20)
@@ -186,6 +230,17 @@ def test_the_command_and_its_readers_keep_to_given_limits(tmp_path, monkeypatch,
     assert done.exit_code == 0
     rows = json.loads(done.stdout)["reading"]["rows"]
     assert {(row["kind"], row["times"]) for row in rows} == {("too_many_events", 25)}
+    assert limits.now == Limits()
+
+
+@pytest.mark.live
+def test_a_report_reads_again_under_given_limits(tmp_path):
+    for name, words, unread in (("a", [], False), ("b", ["--limit", "events=5"], True)):
+        run = unpack("bad-gb_item", tmp_path / name)
+        done = CliRunner().invoke(traceview, ["report", "--json", "--refresh", *words, str(run)])
+        assert done.exit_code == 0
+        rows = json.loads(done.stdout)["reading"]["rows"]
+        assert any(row["kind"] == "too_many_events" for row in rows) == unread
     assert limits.now == Limits()
 
 

@@ -172,6 +172,21 @@ def test_names_beyond_the_limit_are_one_name_and_counted(tmp_path, limit):
     assert (set(tables["cpu_ops"]["name"]), damage) == ({"aten::op"}, {})
 
 
+def test_shapes_beyond_the_limit_are_not_recorded_and_counted(tmp_path, limit):
+    shaped = [
+        event("aten::op", "cpu_op", 10 * n, 5, **{"Input Dims": [[n]]} if n != 40 else {})
+        for n in range(50)
+    ]
+    limit(names=20)
+    tables, damage = read(tmp_path / "t.json", json.dumps({"traceEvents": shaped}).encode())
+    known = tables["cpu_ops"]["input_dims"].drop_nulls().to_list()
+    assert known == [f"[[{n}]]" for n in range(19)]
+    assert damage == {"too_many_names": 50 - 19 - 1}, "one has no shape to lose"
+    named = [{**each, "name": f"aten::op{n}"} for n, each in enumerate(shaped)]
+    _, damage = read(tmp_path / "n.json", json.dumps({"traceEvents": named}).encode())
+    assert damage == {"too_many_names": 50 - 19}, "what lost both counts once"
+
+
 def test_events_beyond_the_limit_are_left_out_and_counted(tmp_path, limit):
     limit(events=7)
     tables, damage = read(tmp_path / "t.json", json.dumps({"traceEvents": many(50)}).encode())
@@ -186,8 +201,9 @@ def test_what_another_process_left_out_is_counted_here(limit):
     for item in there.given():
         here.take(item)
     assert here.host.left_out == 8 + 3
-    assert len(here.host.frame()) == 12
-    assert here.host.lost >= 7
+    rows = here.host.frame()
+    assert len(rows) == 12
+    assert here.host.lost(rows) == 12 - 3 - 5, "of what is kept"
 
 
 @pytest.mark.parametrize(

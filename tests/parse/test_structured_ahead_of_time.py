@@ -77,3 +77,15 @@ def test_compiling_ahead_of_time_is_no_count_of_zero_compiles(tmp_path, monkeypa
     for limit in ("compiles=0", "graph_breaks=0", "findings_error=0"):
         assert cli("check", out, "--max", limit).code == 1
         assert "not recorded" in cli.out
+
+
+def test_a_break_that_only_the_metrics_hold_violates_a_limit(tmp_path, monkeypatch, capfd):
+    """As torch of April 2024 wrote it: a restart, with no record of the break itself."""
+    metrics = {"co_name": "f", "co_filename": "/x/train.py", "co_firstlineno": 3}
+    metrics |= {"start_time": 1.7e9, "entire_frame_compile_time_s": 0.5, "fail_type": None}
+    path, cli = tmp_path / "old.log", Cli(monkeypatch, capfd)
+    for reasons, code in ((["'skip function graph_break in file /torch/x.py'"], 1), ([], 0)):
+        told = metrics | {"restart_reasons": reasons}
+        path.write_bytes(record("compilation_metrics", told, **at(0)))
+        assert cli("check", path, "--max-breaks", 0).code == code
+        assert cli.out.startswith("max-breaks: Graph breaks: 1" if code else "passed: 1")

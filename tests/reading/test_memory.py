@@ -1,15 +1,17 @@
 """A post-mortem's memory stays below its ceiling: what has to give way, and how it ends."""
 
 import gc
+import gzip
 import subprocess
 import sys
 
 import pytest
-from cli_runs import command
+from cli_runs import Cli, command
 from reading_logs import write_log
 from work import grow
 
 from traceview import memory
+from traceview.limits import Limits
 from traceview.memory import held, kept_below, readers_at_once
 from traceview.reading import mapping, open_tables
 from traceview.reading.executors import Processes
@@ -79,16 +81,58 @@ def test_there_are_no_more_readers_than_memory_for_them(limit):
     assert readers_at_once(128) == 1
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_report_that_takes_too_much_ends_in_one_sentence(tmp_path, workers):
+@pytest.mark.parametrize(
+    "words",
+    [
+        "postmortem --workers 1 -o out x.log",
+        "postmortem --workers 2 -o out x.log",
+        "check --max-breaks 9 x.log",
+        "compare x.log x.log",
+    ],
+)
+def test_a_report_that_takes_too_much_ends_in_one_sentence(tmp_path, words):
     write_log(tmp_path / "x.log", 1)
-    words = ["postmortem", "--limit", "memory=40M", "--workers", workers, "-o", tmp_path / "out"]
-    done = subprocess.run(command(*words, tmp_path / "x.log"), capture_output=True, text=True)
+    words = command(*words.split(), "--limit", "memory=40M")
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
     assert "more than the 0.042 GB of memory" in done.stderr
     assert "--limit memory=" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out" / "scratch").exists()
+
+
+EVENTS, MEMORY = 300_000, 300
+#: Each says how many events are not in its figures.
+FORMS = (
+    *("report", "report --markdown", "report --json"),
+    *(f"compare {form} out" for form in ("", "--markdown", "--html", "--json")),
+    *(f"check --no errors --format {form}" for form in ("text", "json", "sarif", "junit")),
+    "check --allow-missing --no errors --format github",
+)
+
+
+def test_millions_of_operators_fit_the_ceiling_and_every_form_says_what_is_missing(
+    tmp_path, monkeypatch, capfd
+):
+    """Of some that are all different: with a name for each they would take several times that."""
+    texts = (
+        b'{"ph":"X","cat":"cpu_op","name":"op%d","pid":1,"tid":1,"ts":%d,"dur":1}' % (n, 2 * n)
+        for n in range(EVENTS)
+    )
+    trace = b'{"schemaVersion":1,"traceEvents":[\n' + b",\n".join(texts) + b"]}\n"
+    (tmp_path / "t.json.gz").write_bytes(gzip.compress(trace, 1))
+    words = ["postmortem", "--limit", f"memory={MEMORY}M", "-o", "out", "t.json.gz"]
+    done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    unread = EVENTS - Limits().names
+    assert f"{unread:,} records could not be read" in done.stdout
+    monkeypatch.chdir(tmp_path)
+    cli = Cli(monkeypatch, capfd)
+    for form in FORMS:
+        assert f"{unread:,}" in cli(*form.split(), "out").out.replace(str(unread), f"{unread:,}")
+    assert cli("ticket", "--no-run-env", "out").code == 0
+    for page in ("report.html", "ticket.md"):
+        assert f"{unread:,} piece" in (tmp_path / "out" / page).read_text()
 
 
 def test_who_goes_on_all_the_same_is_ended(tmp_path):

@@ -69,6 +69,15 @@ def test_page_is_well_formed_and_small(source):
     assert len(source.encode()) < 2_000_000
 
 
+def test_a_page_beyond_its_limit_has_less_detail(limit):
+    whole = html.render(sample.hostile(3000))
+    limit(page=len(whole.encode()) - 1)
+    less = html.render(sample.hostile(3000))
+    limit(page=1)
+    least = html.render(sample.hostile(3000))
+    assert len(whole) > len(less) > len(least)
+
+
 def test_page_loads_nothing(source):
     page = Page(source)
     assert not page.all("link")

@@ -52,6 +52,7 @@ def of_diagnosis(found: Diagnosis, run: Path) -> Answer:
         ],
         "more_findings": max(0, len(found.findings) - MOST_FINDINGS),
         "rules_not_checked": len(found.not_checked),
+        "unreadable_records": found.reading.unreadable,
     }
     return answer | ({"job": found.job.sentence} if found.job is not None else {})
 

@@ -25,6 +25,15 @@ MOST_BYTES = 32 * 2**20
 _LAST_LINES = 12
 _OURS = "traceview: "
 _GRACE_S = 15.0  # to write what there is after an interrupt
+#: ``python -m traceview``, but SIGTERM comes when the server is gone (linux/prctl.h).
+_ENTER = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+if os.getppid() == int(sys.argv.pop(1)):
+    from traceview.__main__ import main
+    main()
+"""
 Report = Callable[[str], Awaitable[None]]
 
 
@@ -40,12 +49,12 @@ async def carry_out(words: Sequence[str], cwd: Path, report: Report) -> Done:
     """Run ``traceview WORDS`` in ``cwd``; ``report`` gets its lines on progress.
 
     Cancelled, it is interrupted like by Ctrl-C, so that it ends the script, and killed if it is
-    still there after 15 seconds.
+    still there after 15 seconds. It ends with this process, however that ends.
     """
     last: list[str] = []
     with tempfile.TemporaryFile() as output:
         process = await anyio.open_process(
-            [sys.executable, "-m", "traceview", *words],
+            [sys.executable, "-c", _ENTER, str(os.getpid()), *words],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.PIPE,

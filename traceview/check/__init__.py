@@ -53,6 +53,7 @@ def check(run: Side, limits: Limits, baseline: Side | None = None) -> Checked:
         results=tuple(results),
         cwd=cwd,
         script=script,
+        unreadable=run.diagnosis.reading.unreadable,
     )
 
 
@@ -109,9 +110,10 @@ class _Gate(msgspec.Struct, frozen=True):
         return replace(result, status="not_checked", why=blind, unit=None)
 
     def _no_damage(self) -> Iterator[Result]:
-        reading = self.run.diagnosis.reading
-        pieces = reading.unreadable
-        if not (pieces or reading.records) and (blind := nothing_seen(self.run)):
+        d = self.run.diagnosis
+        pieces = d.reading.unreadable
+        read = d.reading.records or d.graph_breaks or d.recompiles
+        if not (pieces or read) and (blind := nothing_seen(self.run)):
             yield Result("no damage", "not_checked", "damage", why=blind)
             return
         yield Result(

@@ -46,7 +46,10 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """All results; ``script`` is the place to show for a result that has none of its own."""
+    """All results; ``script`` is the place to show for a result that has none of its own.
+
+    ``unreadable``: pieces of the run's logs and traces that could not be read.
+    """
 
     passed: bool
     run: Subject
@@ -54,6 +57,7 @@ class Checked(msgspec.Struct, frozen=True):
     results: tuple[Result, ...]
     cwd: str | None = None
     script: Place | None = None
+    unreadable: int = 0
 
     def of(self, status: Status) -> tuple[Result, ...]:
         """The results with this status."""

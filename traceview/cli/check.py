@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceview.cli.options import files
+from traceview.cli.options import files, limited
 
 if TYPE_CHECKING:
     from traceview.check import Limits
@@ -99,6 +99,7 @@ VIOLATED = 1
 @click.option("--refresh", is_flag=True, help="Parse the raw logs again.")
 @click.argument("run", shell_complete=files)
 @click.pass_context
+@limited
 def check_command(
     ctx: click.Context,
     /,

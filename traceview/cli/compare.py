@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traceview.cli.options import files
+from traceview import limits
+from traceview.cli.options import files, limited
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 from traceview.json_errors import NOT_JSON
 
@@ -40,6 +41,7 @@ MOST_BYTES = 256 << 20
 @click.option("--refresh", is_flag=True, help="Parse the raw logs again.")
 @click.argument("before", metavar="A", shell_complete=files)
 @click.argument("after", metavar="B", shell_complete=files)
+@limited
 def compare_command(
     before: str,
     after: str,
@@ -126,7 +128,7 @@ def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
         return Side(shown, "diagnosis", from_json(data))
     # Logs are read as a post-mortem, into a temporary folder.
     from traceview.cli.postmortem import read_paths
-    from traceview.collectors.child.secrets import masked
+    from traceview.memory import kept_below
     from traceview.reading.executors import Processes
 
     if not Path(name).exists() and "://" not in name and not any(c in name for c in "*?["):
@@ -136,8 +138,9 @@ def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
     scratch = click.get_current_context().with_resource(TemporaryDirectory(prefix="traceview-"))
     into = Path(scratch) / "run"
     into.mkdir()
-    run, _ = read_paths(into, [name], Processes(None), resume=False)
-    return _diagnosed(masked(name), run, choice)
+    with kept_below(limits.now.memory, Path(scratch)):
+        run, _ = read_paths(into, [name], Processes(None), resume=False)
+        return _diagnosed(shown, run, choice)
 
 
 def _diagnosed(name: str, run: Run, choice: Choice, *, refresh: bool = False) -> Side:

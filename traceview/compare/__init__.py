@@ -220,6 +220,12 @@ def notes(sides: Sides, files: Files) -> Iterator[str]:
                 f"{near(new, after)} of B is matched with {near(old, before)} of A: at least half "
                 "of their lines are the same."
             )
+    for name, side in (("A", before), ("B", after)):
+        if unread := side.reading.unreadable:
+            yield (
+                f"{plural(unread, 'piece')} of the logs of {name} could not be read, so its counts "
+                "may be too low."
+            )
     if before.traceview != after.traceview:
         yield (
             f"Made by traceview {before.traceview or '?'} and {after.traceview or '?'}: a finding "

@@ -156,11 +156,13 @@ def compiled(side: Side) -> bool:
 
 
 def nothing_seen(side: Side) -> str | None:
-    """Why the run can't have a finding about compiling or its steps; None if it can."""
+    """Why too little is known for a run to be without findings; None if enough is.
+
+    A log of graph breaks or recompiles alone shows these, and no compile that failed.
+    """
     verdict = side.diagnosis.verdict
     timed = verdict.steps_timed or verdict.eager_ms is not None or verdict.compiled_ms is not None
-    listed = side.diagnosis.graph_breaks or side.diagnosis.recompiles
-    if timed or listed or compiled(side):
+    if timed or compiled(side):
         return None
     return "no compile was recorded and no step was timed"
 

@@ -70,8 +70,12 @@ class Processes:
 
     def found(self) -> list[Seen]:
         """Every process, in order; rows without rank or pid go to the only process they can."""
+        ranked: dict[int | None, list[Seen]] = {}
+        for seen in self._seen.values():
+            if seen.rank is not None:
+                ranked.setdefault(seen.pid, []).append(seen)
         for seen in [seen for seen in self._seen.values() if seen.rank is None]:
-            self._fold(seen, [s for s in self._ranked() if s.pid == seen.pid])
+            self._fold(seen, ranked.get(seen.pid, []))
         for seen in [seen for seen in self._seen.values() if seen.pid is None]:
             self._fold(seen, [s for s in self._seen.values() if s.pid is not None])
         for seen in self._seen.values():
@@ -81,9 +85,6 @@ class Processes:
         key = [(s.pid is None, s.pid or 0, s.rank or 0) for s in self._seen.values()]
         found = [seen for _, seen in sorted(zip(key, self._seen.values(), strict=True))]
         return found or [Seen(rank=self._rank)]
-
-    def _ranked(self) -> list[Seen]:
-        return [seen for seen in self._seen.values() if seen.rank is not None]
 
     def _fold(self, seen: Seen, into: list[Seen]) -> None:
         if len(into) == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -209,11 +210,16 @@ def title(site: Site, what: str, others: Sequence[Site] = ()) -> str:
     return f"Graph break at {at}{error}: {what}"
 
 
+def _costs(tables: Tables, refused: bool) -> dict[tuple[Any, Any], Row]:
+    """Rows of table ``break_costs`` by file and line, the first of each."""
+    known = rows(tables, "break_costs", refused=refused)
+    return {(row["file"], row["line"]): row for row in reversed(known)}
+
+
 def cost(tables: Tables, site: Site) -> tuple[Cost, Confidence]:
     """What is seen of the break at ``site``, from table ``break_costs``."""
     place = (site.place.file, site.place.line) if site.place else (None, None)
-    known = rows(tables, "break_costs", refused=site.strict)
-    row = next((row for row in known if (row["file"], row["line"]) == place), None)
+    row = tables.once(_costs, site.strict).get(place)
     if row is None:
         return Cost(about=_ABOUT["not_measured"]), "heuristic"
     basis, ms = row["basis"], row["ms"]

@@ -158,5 +158,5 @@ def torch_version(tables: Tables) -> tuple[int, int] | None:
 
 def torch_before(tables: Tables, release: tuple[int, int]) -> bool:
     """Whether a torch older than ``release`` ran; False where its version was not recorded."""
-    version = torch_version(tables)
+    version = tables.once(torch_version)
     return version is not None and version < release

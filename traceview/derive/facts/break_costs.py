@@ -86,13 +86,14 @@ def break_costs(tables: Tables) -> pl.DataFrame | None:
         (row["target_file"], row["target_line"]): row["target_last_line"]
         for row in first_rank(rows(tables, "regions"))
     }
+    columns = ("compile_key", "co_filename", "co_firstlineno")
+    code_of = {key: code for key, *code in frame(tables, "compiles").select(columns).iter_rows()}
     costs = []
     for site in sites:
         head = {name: site.rows[0][name] for name in ("pass", "rank", "file", "line", "refused")}
         # Operators of a step in the functions that break there, in no compiled graph.
-        compiles = frame(tables, "compiles").filter(pl.col("compile_key").is_in(list(site.keys)))
-        codes = compiles.select("co_filename", "co_firstlineno").unique(maintain_order=True)
-        known = [(*code, end) for code in codes.iter_rows() if (end := ends.get(code))]
+        codes = dict.fromkeys(tuple(code_of[key]) for key in sorted(site.keys) if key in code_of)
+        known = [(*code, end) for code in codes if (end := ends.get(code))]
         eager = sum(operators_ms(tables, *each) for each in known) or None
         rest = eager
         if eager and site.line and not (site.in_library or site.skipped):

@@ -31,19 +31,23 @@ MISSING = -(2**63)
 class Numbered(dict[Any, int]):
     """Values in the order in which they were asked for: value → number.
 
-    Beyond ``limits.names`` a new value is ``folded``, and counted for each time that it is met.
+    Beyond ``limits.names`` a new value is ``folded``.
     """
 
     def __init__(self, folded: Callable[[Any], Any] = lambda value: value) -> None:
         super().__init__()
-        self._folded, self.lost = folded, 0
+        self._folded = folded
 
     def __missing__(self, value: Any) -> int:  # noqa: ANN401
         if len(self) >= limits.now.names and (other := self._folded(value)) != value:
-            self.lost += 1
             return self[other]
         number = self[value] = len(self)
         return number
+
+    @property
+    def beyond(self) -> list[int]:
+        """The numbers of what stands for other values."""
+        return [number for value, number in self.items() if self._folded(value) == value]
 
 
 class Words(msgspec.Struct, array_like=True, tag="words", gc=False):
@@ -52,7 +56,6 @@ class Words(msgspec.Struct, array_like=True, tag="words", gc=False):
     sort: int
     whats: list[tuple[Any, Any, Any, Any]]
     writings: list[bytes]
-    lost: int = 0
     left_out: int = 0
 
 
@@ -74,9 +77,10 @@ class Columns:
     def __init__(
         self, written: Sequence[str], times: Sequence[str], numbers: Sequence[str]
     ) -> None:
-        nothing = JOINT * (len(written) - 1)
+        nothing, folded = (JOINT * times for times in (len(written) - 1, len(written)))
         self.whats = Numbered(lambda what: (OTHERS, what[1], None, None))  # its category alone
-        self.writings = Numbered(lambda _: nothing)
+        self.writings = Numbered(lambda _: folded)  # which is read as nothing, too
+        self.writings[nothing] = 0
         self.left_out = 0
         self._get_written = attrgetter(*written)
         self._what, self._written = array("I"), array("I")
@@ -108,16 +112,15 @@ class Columns:
         for start in range(0, len(self._what), _ROWS):
             yield [column[start : start + _ROWS].tobytes() for column in self._columns()]
 
-    @property
-    def lost(self) -> int:
-        """Names and texts that were not kept."""
-        return self.whats.lost + self.writings.lost
+    def lost(self, rows: pl.DataFrame) -> int:
+        """Of how many ``rows`` of the ``frame`` the name or the texts were not kept."""
+        what, written = self.whats.beyond, self.writings.beyond
+        return rows.filter(pl.col("what").is_in(what) | pl.col("written").is_in(written)).height
 
     def translate(self, words: Words) -> None:
         """What the numbers in the ``parts`` that are appended next stand for."""
         self._foreign_whats = [self.whats[tuple(what)] for what in words.whats]
         self._foreign_writings = [self.writings[text] for text in words.writings]
-        self.whats.lost += words.lost
         self.left_out += words.left_out
 
     def append(self, part: list[bytes]) -> None:

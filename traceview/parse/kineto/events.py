@@ -181,7 +181,7 @@ class Gathered:
         """All of it for another process, in which ``take`` appends it."""
         for sort, columns in enumerate(self._sorts):
             words = list(columns.whats), list(columns.writings)
-            yield Words(sort, *words, columns.lost, columns.left_out)
+            yield Words(sort, *words, columns.left_out)
             yield from (Rows(sort, part) for part in columns.parts())
 
     def take(self, item: Words | Rows) -> None:

@@ -201,7 +201,8 @@ def _leave_one(host: Events, device: Events, pid: Any, pids: list[Any]) -> int: 
 def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage) -> Events:
     """What was gathered, less the events, counted, whose times cannot be."""
     rows, whats = columns.frame(), columns.whats
-    for kind, lost in (("too_many_events", columns.left_out), ("too_many_names", columns.lost)):
+    unread = {"too_many_events": columns.left_out, "too_many_names": columns.lost(rows)}
+    for kind, lost in unread.items():
         if lost:
             damage.count(name, kind, None, "", times=lost)
     sound = rows.select(
@@ -224,7 +225,7 @@ def _events(columns: Columns, written: Sequence[str], name: str, damage: Damage)
         for what, cat, tid, _ in whats
     ]
     texts = [
-        [part.decode(errors="replace") or None for part in text.split(JOINT, len(written) - 1)]
+        [part.decode(errors="replace") or None for part in text.split(JOINT)[: len(written)]]
         for text in columns.writings
     ]
     writings = _texts(texts, written)

@@ -140,6 +140,9 @@ class _Reading:
         pid = record.pid
         reader = self._readers.get(pid)
         if reader is None:
+            if len(self._readers) >= limits.now.processes:
+                self.report("too_many_processes", record.line, f"of process {pid}")
+                return
             process = Process(pid, self._pass_name, self._name, self._rank)
             reader = self._readers[pid] = Reader(process, self._damage)
         process = reader.process
