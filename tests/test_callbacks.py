@@ -65,11 +65,9 @@ def assert_logged(found, texts, prefix="", suffix=""):
     assert "was compiled again" in texts[f"{prefix}traceview/newest_recompile{suffix}"]
 
 
-def test_trainer_of_transformers(tmp_path, monkeypatch):
+def test_trainer_of_transformers(tmp_path):
     transformers = pytest.importorskip("transformers")
     from traceview.callbacks.transformers import CompileCallback
-
-    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "logs"))
 
     class Model(torch.nn.Module):
         def __init__(self):
@@ -98,7 +96,7 @@ def test_trainer_of_transformers(tmp_path, monkeypatch):
     trainer = transformers.Trainer(Model(), arguments, train_dataset=InOrder())
     trainer.add_callback(CompileCallback(trainer))
     trainer.train()
-    found, texts = scalars(tmp_path / "logs")
+    found, texts = scalars(tmp_path)
     assert_logged(found, texts, "train/", "/text_summary")
     logged = [entry for entry in trainer.state.log_history if "traceview/compiles" in entry]
     assert [entry["step"] for entry in logged] == [2, 4, 4]
@@ -107,9 +105,10 @@ def test_trainer_of_transformers(tmp_path, monkeypatch):
     trainer.callback_handler.on_log(arguments, trainer.state, trainer.control, {})  # has ended
 
 
-def test_lightning(tmp_path):
-    lightning = pytest.importorskip("lightning.pytorch")
-    loggers = pytest.importorskip("lightning.pytorch.loggers")
+@pytest.mark.parametrize("name", ["lightning.pytorch", "pytorch_lightning"])
+def test_lightning(tmp_path, name):
+    lightning = pytest.importorskip(name)
+    loggers = pytest.importorskip(f"{name}.loggers")
     from traceview.callbacks.lightning import CompileCallback
 
     class Model(lightning.LightningModule):
