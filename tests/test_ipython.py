@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -10,38 +11,48 @@ import pytest
 from traceview.cli import ipython
 from traceview.collectors.child import notebook
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # IPython's history keeps a file open
 shells = pytest.importorskip("IPython.core.interactiveshell")
 
 
-def opened(kind, folder, patch):
+@pytest.fixture
+def opened(tmp_path, monkeypatch):
+    """A function: a class of shells → one of them, and what runs cells in it."""
     from traitlets.config import Config
 
-    patch.chdir(folder)
-    patch.setenv("IPYTHONDIR", str(folder / "ipython"))
-    patch.setenv("OMP_NUM_THREADS", "1")
-    patch.delenv("JPY_SESSION_NAME", raising=False)
-    patch.syspath_prepend(str(folder))
-    made = Config()
-    made.HistoryManager.hist_file = ":memory:"
-    made.InteractiveShell.colors = "nocolor"
-    shell = kind(config=made)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    asked = Config()
+    asked.HistoryManager.enabled = False  # on disk
+    asked.InteractiveShell.colors = "nocolor"
+    made, main = [], sys.modules["__main__"]
 
-    def run(*cells):
-        for cell in cells:
-            shell.run_cell(cell, store_history=True)
+    def open_one(kind):
+        shell = kind(config=asked)
+        made.append(shell)
 
-    run("%load_ext traceview")
-    return shell, run
+        def run(*cells):
+            for cell in cells:
+                shell.run_cell(cell, store_history=True)
+
+        run("%load_ext traceview")
+        return shell, run
+
+    yield open_one
+    for shell in made:
+        shell.cleanup()
+    assert sys.modules["__main__"] is main  # processes that are started later look into it
 
 
 @pytest.fixture
-def shell(tmp_path, monkeypatch):
-    """A shell, what runs cells in it, and the commands that the magic starts."""
-    shell, run = opened(shells.InteractiveShell, tmp_path, monkeypatch)
+def shell(opened, monkeypatch):
+    """What runs cells in a shell, and the commands that the magic starts."""
+    _, run = opened(shells.InteractiveShell)
     commands = []
     monkeypatch.setattr(ipython, "_run", commands.append)
-    return shell, run, commands
+    return run, commands
 
 
 def cells_of(command):
@@ -49,7 +60,7 @@ def cells_of(command):
 
 
 def test_cells_keep_numbers_and_lines(shell):
-    _, run, commands = shell
+    run, commands = shell
     run("a = 1", "b = a\n1 / 0", "\n", "%%time\nc = a", "%%traceview\nstep(c)\n", "d = 2")
     run("%%traceview --blocks 3\nfirst()\nsecond()")
     one, two = map(cells_of, commands)
@@ -70,7 +81,7 @@ def test_cells_keep_numbers_and_lines(shell):
 
 
 def test_cells_can_be_chosen(shell):
-    _, run, commands = shell
+    run, commands = shell
     run("a = 1", "b = 1", "c = 1", "d = 1", "%%traceview --cells 2-3,5\nlast")
     found = [cell.python for cell in cells_of(commands[0])]
     left_out = "# left out by %%traceview"
@@ -78,14 +89,14 @@ def test_cells_can_be_chosen(shell):
 
 
 def test_wrong_numbers_of_cells(shell, capsys):
-    _, run, commands = shell
+    run, commands = shell
     run("%%traceview --cells x-3\nlast")
     assert "--cells x-3: write numbers of cells, as in 1-3,5." in capsys.readouterr().err
     assert commands == []
 
 
 def test_the_run_folder_is_a_new_one_with_the_notebooks_name(shell, tmp_path, monkeypatch):
-    _, run, commands = shell
+    run, commands = shell
     monkeypatch.setenv("JPY_SESSION_NAME", "/elsewhere/train.ipynb")
     (tmp_path / "traceview-train").mkdir()
     (tmp_path / "traceview-train" / "mine").touch()
@@ -97,9 +108,9 @@ def test_the_run_folder_is_a_new_one_with_the_notebooks_name(shell, tmp_path, mo
 
 
 @pytest.mark.live
-def test_a_cell_is_diagnosed(tmp_path, monkeypatch, capsys):
+def test_a_cell_is_diagnosed(opened, tmp_path, capsys):
     terminal = pytest.importorskip("IPython.terminal.interactiveshell")
-    shell, run = opened(terminal.TerminalInteractiveShell, tmp_path, monkeypatch)
+    shell, run = opened(terminal.TerminalInteractiveShell)
     (tmp_path / "sizes.py").write_text("BATCH = 32\n")
     model = (
         "import torch\n"
@@ -121,8 +132,8 @@ def test_a_cell_is_diagnosed(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.live
-def test_an_interrupt_ends_the_cell_and_is_reported(tmp_path, monkeypatch, capsys):
-    _, run = opened(shells.InteractiveShell, tmp_path, monkeypatch)
+def test_an_interrupt_ends_the_cell_and_is_reported(opened, tmp_path, capsys):
+    _, run = opened(shells.InteractiveShell)
     began = tmp_path / "began"
 
     def interrupt():

@@ -50,7 +50,7 @@ class CompileCallback(Callback):  # type: ignore[misc] # follow_imports = "skip"
         figures, texts = self._figures.take()
         for logger in trainer.loggers:
             logger.log_metrics(figures, step=step)
-            add_text = getattr(logger.experiment, "add_text", None)
+            add_text = getattr(getattr(logger, "experiment", None), "add_text", None)
             if add_text is not None:
                 for name, text in texts.items():
                     add_text(name, text, step)
