@@ -112,6 +112,14 @@ def test_torchs_own_handlers_are_left_as_they_were(scale):
     assert trace_log.handlers == before
 
 
+def test_a_later_block_names_files_too(scale):
+    """torch writes a file's name once in a process, and its number from then on."""
+    for _ in range(2):
+        with Compiles() as seen:
+            scale(torch.ones(4))
+        assert seen._tables["compiles"]["user_file"].to_list() == [__file__]
+
+
 def test_the_plugin_holds_tests_to_their_budget(pytester):
     pytester.makepyfile(
         """

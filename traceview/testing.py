@@ -12,13 +12,13 @@ test has compiled would not be seen. torch's own logging settings stay as they a
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import chain
 from types import TracebackType
-from typing import Any
 
+from traceview.compiles import breaks_of, logged, recompiles_of
 from traceview.derive import derive
 from traceview.inputs import find
 from traceview.parse.damage import Damage
@@ -41,20 +41,18 @@ class Compiles:
     def __init__(self, *, reset: bool = True) -> None:
         self._reset = reset
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._handler: Any = None
-        self._propagates = True
+        self._held = ExitStack()
 
     def __enter__(self) -> Compiles:
         import torch
-        from torch._logging import _internal as logs
+        from torch._logging._internal import LazyTraceHandler
 
         if self._reset:
             torch.compiler.reset()
         self._folder = tempfile.TemporaryDirectory(prefix="traceview-")
-        self._handler = logs.LazyTraceHandler(self._folder.name)
-        self._handler.setFormatter(logs.TorchLogsFormatter(trace=True))
-        logs.trace_log.addHandler(self._handler)
-        self._propagates, logs.trace_log.propagate = logs.trace_log.propagate, False
+        handler = LazyTraceHandler(self._folder.name)
+        self._held.callback(handler.close)
+        self._held.enter_context(logged(handler))
         return self
 
     def __exit__(
@@ -63,11 +61,7 @@ class Compiles:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        from torch._logging import _internal as logs
-
-        logs.trace_log.propagate = self._propagates
-        logs.trace_log.removeHandler(self._handler)
-        self._handler.close()
+        self._held.close()
         if kind is None:
             _ = self._tables  # read before the folder goes
         if self._folder is not None:
@@ -109,25 +103,14 @@ class Compiles:
 
     def reasons(self) -> str:
         """Each graph break and recompile with its place, and what the rules advise."""
-        broken = (
-            f"  graph break at {_at(row, 'file', 'line')}: {row['gb_type'] or row['reason']}"
-            for row in self._tables["break_sites"].iter_rows(named=True)
-        )
-        again = (
-            f"  {row['function']}() at {_at(row, 'co_filename', 'co_firstlineno')} was compiled "
-            f"again, as a guard failed: {row['guard']}"
-            for row in self._tables["recompile_causes"].iter_rows(named=True)
-        )
+        broken = (f"  {sentence}" for sentence in breaks_of(self._tables))
+        again = (f"  {sentence}" for sentence in recompiles_of(self._tables))
         advice = (
             f"  {found.code} {found.title}\n    → {found.what_to_do}"
             for found in self.findings
             if found.code.startswith(_ABOUT)
         )
         return "\n".join([*broken, *again, *advice])
-
-
-def _at(row: Mapping[str, Any], file: str, line: str) -> str:
-    return "an unknown line" if row[file] is None else f"{row[file]}:{row[line]}"
 
 
 @contextmanager
