@@ -30,7 +30,7 @@ DIFFERS = "Compiled results differ from eager's."
 FAULTS = {
     "edited_gradient": "CppCompileError",
     "generated_code/train": "CppCompileError",
-    "item_branch": "Unsupported: Data-dependent branching",
+    "item_branch": "Could not guard on data-dependent expression",
     "kept_rows": "Could not guard on data-dependent expression u0 > 4",
     "marked_dynamic": "ConstraintViolationError",
     "no_fake": "scanlib.running_max",
