@@ -16,6 +16,7 @@ project = html_title = "traceview"
 author = "the traceview authors"
 extensions = ["myst_parser"]
 html_theme = "furo"
+html_show_copyright = False
 myst_heading_anchors = 4
 nitpicky = True
 #: ``make docs`` writes the gallery's reports there.

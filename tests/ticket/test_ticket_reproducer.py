@@ -165,7 +165,7 @@ def test_a_script_runs_with_its_arguments_in_its_folder_next_to_its_modules(tmp_
         command=("train.py", "--lr", "3"),
         cwd=str(tmp_path),
     )
-    found = trying(error="helpers.Odd: with []").best([script], as_it_is)
+    found = trying(error="helpers.Odd: with ['--lr', '3']").best([script], as_it_is)
     assert (found.shown, found.printed) == (3, "helpers.Odd: with ['--lr', '3']")
     assert not (tmp_path / "train.py").exists()
 
@@ -224,3 +224,9 @@ def test_a_kind_is_called_something():
     from traceview.ticket.form import _KINDS
 
     assert set(_KINDS) == set(kinds)
+
+
+def test_the_same_sentence_about_another_name_is_another_fault():
+    fault = raised(f"{TRACEBACK}AttributeError: 'TensorBox' object has no attribute 'table'")
+    other = f"{TRACEBACK}AttributeError: '_OpNamespace' 'mylib' object has no attribute 'ramp'"
+    assert not fault.shown_by(ended(err=other))

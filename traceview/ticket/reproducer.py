@@ -40,13 +40,13 @@ _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
 _INNER = re.compile(
     r"(?P<kind>(?:[a-z_]\w*\.)*[A-Z]?\w*(?:Error|Exception|Failed|Unsupported)): ?(?P<message>.*)"
 )
-_NOT_WORDS = re.compile(
-    r"\[masked [^\]]*\]|\\?(?P<mark>['\"]).*?(?P=mark)|[/~$]\S+|\S*\d\S*|[^A-Za-z_ ]"
-)
+_NOT_WORDS = re.compile(r"\[masked [^\]]*\]|[/~$]\S+|\S*\d\S*|[^A-Za-z_ ]")
 #: Settings of our run that torch wrote into its graph; their values were not recorded.
 _OUR_SETTINGS = re.compile(
     r"(?m)^os\.environ\['(?:\w+'\] = '…|(?:_TORCH\w+|TORCH_\w+|\w+_CACHE|\w+_CACHE_DIR)'\] = .*)'\n"
 )
+#: With these a script writes a program down that makes the graph smaller on which a backend failed.
+_AFTER_DYNAMO = {"TORCHDYNAMO_REPRO_AFTER": "dynamo", "TORCHDYNAMO_REPRO_LEVEL": "2"}
 _GAPS = re.compile(r"\n(?:\s*\n){2,}")
 _WORDS = 30
 _ALIKE = 0.6
@@ -103,6 +103,8 @@ class Reproducer:
     #: What follows ``python``; a script's text takes the place of its file.
     command: tuple[str, ...] = ()
     cwd: str = ""
+    #: Whether a backend failed on a graph that torch can write down while the script runs.
+    of_backend: bool = False
     shown: int = 0
     times: int = 0
     printed: str = ""
@@ -187,6 +189,8 @@ def candidates(run: Run, tables: Tables, fault: Fault | None) -> list[Reproducer
         return found
     command = (*(("-m",) if manifest.target_kind == "module" else ()), *manifest.target)
     script = Reproducer("script", command=command, cwd=manifest.cwd)
+    by_backend = tables["compiles"].filter(pl.col("fail_type") == "BackendCompilerFailed")
+    script.of_backend = of_failed.is_empty() and not by_backend.is_empty()
     if manifest.target_kind == "script":
         file = str(Path(manifest.cwd, manifest.target[0]))
         copies = tables["sources"].filter(pl.col("file").is_in([file, os.path.realpath(file)]))
@@ -246,10 +250,19 @@ class Trying:
         return last
 
     def _smaller_first(self, one: Reproducer) -> Iterator[Reproducer]:
+        smaller = ""
         if one.kind == "graph" and one.raw.count("torch.ops.") > _SMALL:
-            smaller = self._minified(one.raw)
-            if smaller:
-                yield Reproducer("minified", raw=smaller)
+            (self._scratch / "graph.py").write_text(one.raw, encoding="utf-8")
+            how = ["--no-isolate", "--check-str", self._fault.kind if self._fault else ""]
+            if self._fault and self._fault.signal:  # which would end the minifier itself
+                how = ["--isolate"]
+            smaller = self._minified("graph.py", "minify", *how)
+        elif one.of_backend:
+            self._start(one, one.raw, _MINIFY * self.left, **_AFTER_DYNAMO)
+            for launcher in self._scratch.rglob("minifier_launcher.py"):
+                smaller = self._minified(str(launcher))
+        if smaller:
+            yield Reproducer("minified", raw=smaller)
         yield one
 
     def _why(self, one: Reproducer) -> str:
@@ -259,13 +272,10 @@ class Trying:
             return "it shows the fault only with the strings that were taken out"
         return f"it ended with `{one.printed}`" if one.printed else "it ended without the error"
 
-    def _minified(self, graph: str) -> str:
-        """What torch's minifier makes of ``graph`` within its time; empty if nothing."""
+    def _minified(self, *command: str) -> str:
+        """What torch's minifier made within its time; empty if nothing."""
         folder = self._scratch
-        (folder / "graph.py").write_text(graph, encoding="utf-8")
-        check = self._fault.kind if self._fault else ""
-        command = [self._python, "graph.py", "minify", "--no-isolate", "--check-str", check]
-        _run(command, folder, folder, _MINIFY * self.left)
+        _run([self._python, *command], folder, folder, _MINIFY * self.left)
         made = folder / "repro.py"
         text = made.read_text("utf-8", "replace") if made.exists() else ""
         # Our name for the scratch folder means nothing to anyone else.
@@ -274,18 +284,9 @@ class Trying:
     def _try(self, one: Reproducer, text: str, times: int) -> None:
         """Run it ``times`` times; once is enough if it doesn't show the fault then."""
         fault = self._fault if self._fault and one.kind != "bisected" else DIFFERENCE
-        folder, cwd, beside = self._scratch, self._scratch, ""
-        command = [self._python, *one.command]
-        if text:
-            name = Path(one.command[0] if one.command else "reproducer.py").name
-            (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
-            command = [self._python, str(folder / name), *one.command[1:]]
-        if one.command:
-            beside = str(Path(one.cwd, one.command[0]).parent)
-            cwd = Path(one.cwd) if Path(one.cwd).is_dir() else cwd
         for _ in range(times):
             limit = min(_ONE_S, self.left)
-            ended = _run(command, cwd, folder, limit, beside) if limit > 1.0 else None
+            ended = self._start(one, text, limit) if limit > 1.0 else None
             if ended is None or (ended.code is None and limit < _ONE_S):
                 return  # the time for all of them is up
             one.times += 1
@@ -296,6 +297,20 @@ class Trying:
             if ended.code is None or not fault.shown_by(ended):
                 return
             one.shown += 1
+
+    def _start(self, one: Reproducer, text: str, seconds: float, **env: str) -> _Ended:
+        """One process of it, with ``text`` in place of its file."""
+        folder = self._scratch
+        cwd, command = folder, [self._python, *one.command]
+        if text:
+            name = Path(one.command[0] if one.command else "reproducer.py").name
+            (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+            command = [self._python, str(folder / name), *one.command[1:]]
+        if one.command:
+            beside = (str(Path(one.cwd, one.command[0]).parent), os.environ.get("PYTHONPATH"))
+            env["PYTHONPATH"] = os.pathsep.join(filter(None, beside))
+            cwd = Path(one.cwd) if Path(one.cwd).is_dir() else cwd
+        return _run(command, cwd, folder, seconds, **env)
 
 
 def _tidy(text: str) -> str:
@@ -319,7 +334,7 @@ def _scratch() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(command: list[str], cwd: Path, scratch: Path, seconds: float, beside: str = "") -> _Ended:
+def _run(command: list[str], cwd: Path, scratch: Path, seconds: float, **more: str) -> _Ended:
     """A process, which ends with its time, and with it all that it started."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(_DROPPED)}
     # Each compiles by itself, but headers need to be precompiled only once.
@@ -327,8 +342,7 @@ def _run(command: list[str], cwd: Path, scratch: Path, seconds: float, beside: s
     env["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "cache")
     env["TORCH_COMPILE_DEBUG_DIR"] = str(scratch / "debug")
     env["TMPDIR"] = str(scratch)
-    if beside:
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, (beside, env.get("PYTHONPATH"))))
+    env |= more
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             command,
