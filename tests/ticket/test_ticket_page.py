@@ -102,6 +102,19 @@ def test_the_label_is_that_of_the_first_backend_that_fails(facts, verdicts, stag
     assert "Suggested label" not in render(facts)
 
 
+def test_a_script_that_fails_may_have_been_run_with_each_backend(facts):
+    facts.ladder = {"eager": "runs", "aot_eager": "fails in another way: KeyError: 'a|b'"}
+    page = render(facts)
+    assert page.count("| not run |") == 2
+    assert r"| fails in another way: KeyError: 'a\|b' |" in page
+    assert "Suggested label" not in page
+    facts.ladder |= {"aot_eager_decomp_partition": "runs", "inductor": "fails"}
+    page = render(facts)
+    assert "Suggested label: `module: inductor`" in page
+    assert "not run |" not in page
+    assert "`traceview sweep` can't" not in page
+
+
 def test_a_ladder_with_a_gap_names_no_backend(facts):
     facts.results = ladder(eager="slower", inductor="failed")
     assert first_failing(facts.results) is None

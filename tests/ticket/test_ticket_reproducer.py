@@ -230,3 +230,59 @@ def test_the_same_sentence_about_another_name_is_another_fault():
     fault = raised(f"{TRACEBACK}AttributeError: 'TensorBox' object has no attribute 'table'")
     other = f"{TRACEBACK}AttributeError: '_OpNamespace' 'mylib' object has no attribute 'ramp'"
     assert not fault.shown_by(ended(err=other))
+
+
+STAND_IN = """
+def compile(model=None, *, backend, fullgraph, mode=None):
+    assert fullgraph and mode is None
+    if backend == "aot_eager":
+        raise KeyError(3)
+    if backend == "aot_eager_decomp_partition":
+        raise ValueError("no such thing")
+    if backend == "inductor":
+        raise SystemExit(7)
+    return model
+"""
+
+
+def test_a_script_runs_with_each_backend_in_place_of_its_own(tmp_path):
+    (tmp_path / "torch.py").write_text(STAND_IN)
+    script = (
+        "import sys, torch\nassert sys.argv[1:] == ['8'] and __name__ == '__main__'\n"
+        "torch.compile(lambda x: x, backend='mine', mode='default', fullgraph=True)(1)"
+    )
+    whole = Reproducer("script", raw=script, command=("train.py", "8"), cwd=str(tmp_path))
+    assert trying().ladder(whole) == {
+        "eager": "runs",
+        "aot_eager": "fails in another way: KeyError: 3",
+        "aot_eager_decomp_partition": "fails",
+        "inductor": "fails in another way: exit code 7",
+    }
+    assert trying(seconds=0.5).ladder(whole) == {}
+
+
+@pytest.mark.live
+def test_torch_makes_the_graph_smaller_on_which_a_backend_failed(tmp_path):
+    script = """
+import torch
+
+
+@torch.compile(backend="relu_compile_error_TESTING_ONLY")
+def scores(x, weight):
+    return torch.relu((x @ weight).tanh() + 1.0).exp().sum(-1) * 2.0
+
+
+scores(torch.randn(4, 8), torch.randn(8, 8))
+"""
+    (tmp_path / "train.py").write_text(script)
+    error = f"{TRACEBACK}x.BackendCompilerFailed: backend='x' raised:\nReluCompileError: "
+    whole = Reproducer(
+        "script", raw=script, command=("train.py",), cwd=str(tmp_path), of_backend=True
+    )
+    found = Trying(sys.executable, raised(error), 240.0).best([whole], as_it_is)
+    assert (found.kind, found.shown, found.times) == ("minified", 3, 3)
+    assert "torch.relu" in found.text
+    assert "tanh" not in found.text
+    assert "save_dir=None" in found.text
+    assert "traceview-" not in found.text  # no place of this machine
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]

@@ -118,6 +118,8 @@ def write_ticket(
     if reproduce_s:
         tried = Trying(run.manifest.python, fault, reproduce_s)
         facts.reproducer = tried.best(found, private)
+        if facts.error and facts.results is None and found[-1:]:
+            facts.ladder = tried.ladder(found[-1])
     elif found:
         facts.reproducer = found[0]
         facts.reproducer.text = private(found[0], found[0].raw)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote_plus
@@ -29,7 +29,7 @@ from traceview.reports.markdown import (
 )
 from traceview.reports.trials import words as trial_words
 from traceview.ticket.redaction import Level
-from traceview.ticket.reproducer import Kind, Reproducer
+from traceview.ticket.reproducer import FAILS, Kind, Reproducer
 from traceview.torchtext.stages import STAGES
 from traceview.trials.model import Results, Trial
 from traceview.words import numbers as fmt
@@ -93,6 +93,8 @@ class Facts:
     #: What printed them: a module.
     versions_by: str = COLLECT_ENV
     reproducer: Reproducer | None = None
+    #: Backend → what the script does with it, where it fails and that was tried.
+    ladder: dict[str, str] = field(default_factory=dict)
     replaced: list[tuple[str, int, int]] = field(default_factory=list)
     members: list[str] = field(default_factory=list)
 
@@ -149,13 +151,16 @@ def _found(facts: Facts, room: int) -> str:
     return f"---\n\n{by}\n\n{within_limit(pages, cut, limit)}"
 
 
-def first_failing(results: Results | None) -> str | None:
-    """The first backend of torch's ladder that fails, where trials show that those before hold."""
-    tried = {_backend(trial): trial for trial in results.trials} if results else {}
+def first_failing(results: Results | None, ladder: Mapping[str, str] | None = None) -> str | None:
+    """The first backend of torch's ladder that fails, where it was tried and those before hold."""
+    tried = {
+        _backend(trial): trial.verdict in _BROKEN for trial in (results.trials if results else ())
+    }
+    failing = {backend: said == FAILS for backend, said in (ladder or {}).items()} | tried
     for stage in STAGES:
-        if stage not in tried:
+        if stage not in failing:
             return None
-        if tried[stage].verdict in _BROKEN:
+        if failing[stage]:
             return stage
     return None
 
@@ -178,7 +183,11 @@ def _ablation(facts: Facts) -> str:
     trials = facts.results.trials if facts.results else ()
     tried = {_backend(trial): trial for trial in trials}
     rows = [
-        [code(f"backend={stage}"), escape(adds), _outcome(tried.get(stage))]
+        [
+            code(f"backend={stage}"),
+            escape(adds),
+            _outcome(tried.get(stage), facts.ladder.get(stage)),
+        ]
         for stage, adds in STAGES.items()
     ]
     others = [trial for trial in trials if _backend(trial) not in STAGES]
@@ -187,11 +196,12 @@ def _ablation(facts: Facts) -> str:
         for trial in others[:_ROWS]
     ]
     shown = [table(("Setting", "What it adds to the one before", "Outcome"), rows)]
-    stage = first_failing(facts.results)
+    stage = first_failing(facts.results, facts.ladder)
     if stage is not None and TRACKERS[facts.form].labels:
         first = f"{code(stage)} is the first backend that fails"
         shown.append(f"Suggested label: {code(_LABELS[stage])}, since {first}.")
-    if facts.diagnosis.job is None and any(stage not in tried for stage in STAGES):
+    known = {*tried, *facts.ladder}
+    if facts.diagnosis.job is None and any(stage not in known for stage in STAGES):
         shown += _to_fill_in(facts, bool(others))
     return _under("Which backend fails", shown)
 
@@ -204,8 +214,9 @@ def _to_fill_in(facts: Facts, with_modes: bool) -> list[str]:
     """What to run for the rows that were not."""
     if facts.diagnosis.verdict.outcome == "failed":
         return [
-            "The script fails, so `traceview sweep` can't time its steps: set `backend=` in its"
-            " call of torch.compile to each of these, run it, and write down which of them fail."
+            "The script fails, so `traceview sweep` can't time its steps: `traceview ticket"
+            " --reproduce` runs it with each of these; or set `backend=` in its call of"
+            " torch.compile, run it, and write down which of them fail."
         ]
     script = shlex.join(facts.command)
     commands = [f"traceview sweep --backends ladder {script}"]
@@ -215,9 +226,10 @@ def _to_fill_in(facts: Facts, with_modes: bool) -> list[str]:
     return ["These commands fill in what was not run:", fenced("\n".join(commands), "sh")]
 
 
-def _outcome(trial: Trial | None) -> str:
+def _outcome(trial: Trial | None, said: str | None = None) -> str:
+    """Of a trial, or what the script did (``said``)."""
     if trial is None:
-        return "not run"
+        return escape(said, 300) if said else "not run"
     words = [" ".join(trial_words.VERDICTS[trial.verdict]), trial_words.gain(trial)]
     words += [f"outputs {trial_words.outputs(trial)}" if trial_words.outputs(trial) else ""]
     said = ", ".join(filter(None, words))

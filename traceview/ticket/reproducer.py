@@ -25,6 +25,7 @@ import polars as pl
 from traceview.collectors.child.standalone import DIFFERS, TIMES
 from traceview.run import Run
 from traceview.tables import Tables
+from traceview.torchtext.stages import STAGES
 
 Kind = Literal["bisected", "minified", "graph", "script"]
 #: Seconds of one process, and the part of what is left that the minifier may take.
@@ -47,6 +48,25 @@ _OUR_SETTINGS = re.compile(
 )
 #: With these a script writes a program down that makes the graph smaller on which a backend failed.
 _AFTER_DYNAMO = {"TORCHDYNAMO_REPRO_AFTER": "dynamo", "TORCHDYNAMO_REPRO_LEVEL": "2"}
+#: What a backend of the ladder does where it doesn't run.
+FAILS = "fails"
+#: Runs a script with a backend in place of those that it asks torch.compile for.
+_WITH_BACKEND = """
+import runpy, sys
+import torch
+
+compiled = torch.compile
+
+
+def forced(model=None, **how):
+    how = {{name: value for name, value in how.items() if name not in ("mode", "options")}}
+    return compiled(model, **{{**how, "backend": {backend!r}}})
+
+
+torch.compile = forced
+sys.argv[0] = {script!r}
+runpy.run_path({script!r}, run_name="__main__")
+"""
 _GAPS = re.compile(r"\n(?:\s*\n){2,}")
 _WORDS = 30
 _ALIKE = 0.6
@@ -218,6 +238,31 @@ class Trying:
         """The first that shows the fault, else the one that would with its private texts."""
         with _scratch() as self._scratch:
             return self._best(those, private)
+
+    def ladder(self, script: Reproducer) -> dict[str, str]:
+        """Each backend of torch's ladder, and what the script does with it in place of its own."""
+        found: dict[str, str] = {}
+        if self._fault is None or not script.raw:
+            return found
+        name = Path(script.command[0]).name
+        with _scratch() as self._scratch:
+            (self._scratch / name).write_text(script.raw, "utf-8", "surrogateescape")
+            for backend in STAGES:
+                limit = min(_ONE_S, self.left)
+                text = _WITH_BACKEND.format(backend=backend, script=str(self._scratch / name))
+                forced = Reproducer("script", command=("forced.py", *script.command[1:]))
+                forced.cwd = script.cwd
+                ended = self._start(forced, text, limit) if limit > 1.0 else None
+                if ended is None or ended.code is None:
+                    break
+                if self._fault.shown_by(ended):
+                    found[backend] = FAILS
+                elif ended.code:
+                    last = _last_error(ended.err) or f"exit code {ended.code}"
+                    found[backend] = f"{FAILS} in another way: {last}"
+                else:
+                    found[backend] = "runs"
+        return found
 
     def _best(
         self, those: list[Reproducer], private: Callable[[Reproducer, str], str]
