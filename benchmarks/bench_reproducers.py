@@ -44,7 +44,7 @@ FAULTS = {
     "tensor_branch": "Unsupported: Data-dependent branching",
     "testing_backend": "ReluCompileError",
     "testing_backend_runtime": "ReluRuntimeError",
-    "wrong_fake_shape": "mat1 and mat2 shapes cannot be multiplied",
+    "wrong_fake_shape": "a and b must have same reduction dim",
     "wrong_fake_stride": "AssertionError: expected size",
     "wrong_likelihood": DIFFERS,
     "wrong_scores": DIFFERS,

@@ -226,6 +226,17 @@ def test_a_kind_is_called_something():
     assert set(_KINDS) == set(kinds)
 
 
+def test_what_dynamo_explains_is_part_of_a_fault():
+    text = (
+        f"{TRACEBACK}x.Unsupported: Attempted to call a skipped function\n  Explanation: {{}}\n\n"
+    )
+    fault = raised(text.format("Dynamo does not know how to trace the builtin open of the module"))
+    assert fault.shown_by(
+        ended(err=text.format("Dynamo does not know how to trace the builtin open of a module"))
+    )
+    assert not fault.shown_by(ended(err=text.format("It was marked by disable for a reason")))
+
+
 def test_the_same_sentence_about_another_name_is_another_fault():
     fault = raised(f"{TRACEBACK}AttributeError: 'TensorBox' object has no attribute 'table'")
     other = f"{TRACEBACK}AttributeError: '_OpNamespace' 'mylib' object has no attribute 'ramp'"

@@ -68,7 +68,8 @@ sys.argv[0] = {script!r}
 runpy.run_path({script!r}, run_name="__main__")
 """
 _GAPS = re.compile(r"\n(?:\s*\n){2,}")
-_WORDS = 30
+_WORDS, _LINES = 60, 12
+_EXPLAINS = ("Explanation:", "Developer debug context:")
 _ALIKE = 0.6
 
 
@@ -152,7 +153,9 @@ def raised(text: str) -> Fault | None:
     if not message.strip() and rest:
         message = rest[0]
     kind = kind or message.partition(":")[0]
-    words = _NOT_WORDS.sub(" ", message).split()[:_WORDS]
+    # Dynamo's messages begin with what is common to many faults.
+    more = (line for line in rest[:_LINES] if line.lstrip().startswith(_EXPLAINS))
+    words = _NOT_WORDS.sub(" ", " ".join((message, *more))).split()[:_WORDS]
     return Fault(kind.rpartition(".")[2], frozenset(words))
 
 
