@@ -11,7 +11,7 @@ from recordings import diagnosis_of, unpack
 from traceview.diagnosis.model import CompileRow
 from traceview.ticket import bundle
 from traceview.ticket.form import TRACKERS, Facts, first_failing, render, signature
-from traceview.ticket.reproducer import Reproducer
+from traceview.ticket.reproducer import DIFFERENCE, Reproducer
 from traceview.torchtext.stages import STAGES
 from traceview.trials import Results, Trial
 
@@ -148,7 +148,12 @@ def test_long_parts_are_shortened_and_say_where_the_rest_is(facts):
     facts.error = "Traceback (most recent call last):\n" + "`é|@a #1\n" * 40_000
     facts.versions = "line ``` </details>\n" * 40_000
     facts.reproducer = Reproducer(
-        "graph", text=facts.versions, shown=3, times=3, passed_over=[("script", HOSTILE)] * 5
+        "graph",
+        DIFFERENCE,
+        text=facts.versions,
+        shown=3,
+        times=3,
+        passed_over=[("script", HOSTILE)] * 5,
     )
     facts.left_out = [(f"raw/{HOSTILE}/{n}", HOSTILE) for n in range(500)]
     facts.replaced = [(f"kind {n}", 3, 2) for n in range(40)]
@@ -166,7 +171,12 @@ def test_markup_in_what_was_recorded_is_text(facts):
     facts.diagnosis = msgspec.structs.replace(facts.diagnosis, compiles=(row,), target=target)
     facts.command, facts.left_out = [target], [(HOSTILE, HOSTILE)]
     facts.reproducer = Reproducer(
-        "script", text=HOSTILE, times=1, printed=HOSTILE, passed_over=[("graph", HOSTILE)]
+        "script",
+        DIFFERENCE,
+        text=HOSTILE,
+        times=1,
+        printed=HOSTILE,
+        passed_over=[("graph", HOSTILE)],
     )
     facts.results = ladder(eager="failed")
     facts.results = msgspec.structs.replace(
@@ -288,10 +298,16 @@ def test_boxes_of_a_form_are_as_it_has_them_and_not_ticked(facts):
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (Reproducer("minified", times=3, shown=3), "reproduces 3 of 3 times"),
-        (Reproducer("graph"), "It was not run"),
-        (Reproducer("script", times=1, before=True), "only with the strings that were taken out"),
-        (Reproducer("script", times=1, printed="KeyError: 1"), "It printed `KeyError: 1`."),
+        (Reproducer("minified", DIFFERENCE, times=3, shown=3), "reproduces 3 of 3 times"),
+        (Reproducer("graph", DIFFERENCE), "It was not run"),
+        (
+            Reproducer("script", DIFFERENCE, times=1, before=True),
+            "only with the strings that were taken out",
+        ),
+        (
+            Reproducer("script", DIFFERENCE, times=1, printed="KeyError: 1"),
+            "It printed `KeyError: 1`.",
+        ),
     ],
 )
 def test_a_reproducer_says_what_it_is_and_how_often_it_showed_the_fault(facts, found, said):

@@ -101,6 +101,16 @@ def test_a_script_of_the_bisection_comes_first_and_needs_no_error(tmp_path):
     assert [(each.kind, each.raw) for each in found] == [("bisected", "print(1)")]
 
 
+def test_where_results_are_wrong_torch_compares_those_of_the_graphs(tmp_path):
+    run = Run.open(unpack("bad-gb_item", tmp_path))
+    found = candidates(run, tables_of("bad-gb_item"), None, differs=True)
+    assert {(each.kind, each.fault) for each in found} == {("graph", reproducer.INACCURATE)}
+    assert len({each.raw for each in found}) == len(found) <= 3
+    assert all("accuracy='accuracy', command='run'" in each.raw for each in found)
+    error = f"{TRACEBACK}torch._dynamo.debug_utils.AccuracyError: Bad accuracy detected"
+    assert reproducer.INACCURATE.shown_by(ended(err=error))
+
+
 def test_a_signal_is_a_fault_unless_someone_sent_it(tmp_path):
     run = Run.open(unpack("bad-gb_item", tmp_path))
     tables = tables_of("bad-gb_item")
@@ -117,12 +127,18 @@ def as_it_is(_, text):
 FAILS = "raise ValueError('no such thing')"
 
 
-def trying(seconds=60.0, error="ValueError: no such thing"):
-    return Trying(sys.executable, raised(TRACEBACK + error), seconds)
+FAULT = raised(f"{TRACEBACK}ValueError: no such thing")
+
+
+def trying(seconds=60.0):
+    return Trying(sys.executable, seconds)
 
 
 def test_the_first_that_shows_the_fault_is_kept_with_what_was_tried_before():
-    those = [Reproducer("graph", raw="raise KeyError(7)"), Reproducer("script", raw=FAILS)]
+    those = [
+        Reproducer("graph", FAULT, raw="raise KeyError(7)"),
+        Reproducer("script", FAULT, raw=FAILS),
+    ]
     found = trying().best(those, as_it_is)
     assert (found.kind, found.shown, found.times) == ("script", 3, 3)
     assert found.printed == "ValueError: no such thing"
@@ -131,10 +147,8 @@ def test_the_first_that_shows_the_fault_is_kept_with_what_was_tried_before():
 
 def test_what_is_taken_out_may_be_what_shows_the_fault():
     text = "raise {'on': ValueError, 'off': KeyError}['on']"
-    those = [Reproducer("script", raw=text)]
-    found = trying(error="ValueError").best(
-        those, lambda _, text: text.replace("'on'", "'masked'", 1)
-    )
+    those = [Reproducer("script", raised(f"{TRACEBACK}ValueError"), raw=text)]
+    found = trying().best(those, lambda _, text: text.replace("'on'", "'masked'", 1))
     assert (found.shown, found.times, found.before) == (0, 1, True)
     assert "masked" in found.text
 
@@ -143,7 +157,7 @@ def test_a_program_that_goes_on_ends_with_the_time(monkeypatch):
     monkeypatch.setattr(reproducer, "_ONE_S", 1.5)
     began = time.monotonic()
     sleeps = "import subprocess, time\nsubprocess.Popen(['sleep', '300'])\ntime.sleep(300)"
-    found = trying().best([Reproducer("script", raw=sleeps)], as_it_is)
+    found = trying().best([Reproducer("script", FAULT, raw=sleeps)], as_it_is)
     assert time.monotonic() - began < 20
     assert (found.shown, found.times) == (0, 1)
     assert found.printed == "nothing more after 2 s"
@@ -151,7 +165,7 @@ def test_a_program_that_goes_on_ends_with_the_time(monkeypatch):
 
 def test_without_time_nothing_is_run(tmp_path):
     touched = tmp_path / "touched"
-    those = [Reproducer("script", raw=f"open({str(touched)!r}, 'w')")]
+    those = [Reproducer("script", FAULT, raw=f"open({str(touched)!r}, 'w')")]
     found = trying(seconds=0.5).best(those, as_it_is)
     assert (found.times, touched.exists()) == (0, False)
 
@@ -160,12 +174,13 @@ def test_a_script_runs_with_its_arguments_in_its_folder_next_to_its_modules(tmp_
     (tmp_path / "helpers.py").write_text("class Odd(Exception): pass")
     script = Reproducer(
         "script",
+        raised(f"{TRACEBACK}helpers.Odd: with ['--lr', '3']"),
         raw="import os, sys, helpers\nassert os.path.exists('helpers.py')\n"
         "raise helpers.Odd(f'with {sys.argv[1:]}')",
         command=("train.py", "--lr", "3"),
         cwd=str(tmp_path),
     )
-    found = trying(error="helpers.Odd: with ['--lr', '3']").best([script], as_it_is)
+    found = trying().best([script], as_it_is)
     assert (found.shown, found.printed) == (3, "helpers.Odd: with ['--lr', '3']")
     assert not (tmp_path / "train.py").exists()
 
@@ -262,7 +277,7 @@ def test_a_script_runs_with_each_backend_in_place_of_its_own(tmp_path):
         "import sys, torch\nassert sys.argv[1:] == ['8'] and __name__ == '__main__'\n"
         "torch.compile(lambda x: x, backend='mine', mode='default', fullgraph=True)(1)"
     )
-    whole = Reproducer("script", raw=script, command=("train.py", "8"), cwd=str(tmp_path))
+    whole = Reproducer("script", FAULT, raw=script, command=("train.py", "8"), cwd=str(tmp_path))
     assert trying().ladder(whole) == {
         "eager": "runs",
         "aot_eager": "fails in another way: KeyError: 3",
@@ -287,10 +302,9 @@ scores(torch.randn(4, 8), torch.randn(8, 8))
 """
     (tmp_path / "train.py").write_text(script)
     error = f"{TRACEBACK}x.BackendCompilerFailed: backend='x' raised:\nReluCompileError: "
-    whole = Reproducer(
-        "script", raw=script, command=("train.py",), cwd=str(tmp_path), of_backend=True
-    )
-    found = Trying(sys.executable, raised(error), 240.0).best([whole], as_it_is)
+    fault, command = raised(error), ("train.py",)
+    whole = Reproducer("script", fault, "", script, command, str(tmp_path), of_backend=True)
+    found = trying(240.0).best([whole], as_it_is)
     assert (found.kind, found.shown, found.times) == ("minified", 3, 3)
     assert "torch.relu" in found.text
     assert "tanh" not in found.text

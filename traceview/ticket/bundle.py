@@ -103,7 +103,8 @@ def write_ticket(
     facts = Facts(diagnosis, _results(run), form, level, command, left_out, run.manifest.nproc)
     facts.error = _traceback(run) if diagnosis.verdict.outcome == "failed" else ""
     fault = fault_of(run, tables, facts.error)
-    found = candidates(run, tables, fault)
+    differs = any(each.differences for each in diagnosis.outputs)
+    found = candidates(run, tables, fault, differs=differs)
     facts.versions_by, facts.versions = versions or (facts.versions_by, "")
     for file in files:
         for piece in file.pieces():
@@ -116,9 +117,9 @@ def write_ticket(
         return redaction.in_text(text)
 
     if reproduce_s:
-        tried = Trying(run.manifest.python, fault, reproduce_s)
+        tried = Trying(run.manifest.python, reproduce_s)
         facts.reproducer = tried.best(found, private)
-        if facts.error and facts.results is None and found[-1:]:
+        if facts.error and facts.results is None and found:
             facts.ladder = tried.ladder(found[-1])
     elif found:
         facts.reproducer = found[0]

@@ -67,8 +67,8 @@ _SEARCHED = (
 )
 _KINDS: dict[Kind, str] = {
     "bisected": "the operators that are wrong, by themselves (`traceview accuracy --bisect`)",
-    "minified": "the graph that failed to compile, made smaller by torch's minifier",
-    "graph": "the graph that failed to compile (torch's fx_graph_runnable)",
+    "minified": "the graph at fault, made smaller by torch's minifier",
+    "graph": "the graph at fault (torch's fx_graph_runnable)",
     "script": "the script",
 }
 #: The reproducer's file in the archive.
@@ -296,7 +296,7 @@ def _ways_on(facts: Facts) -> list[str]:
     if any(row.outcome == "failed" for row in facts.diagnosis.compiles):
         after = "TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=2"
         return [f"torch itself may write a shorter one: {code(f'{after} python {script}')}."]
-    if any(finding.rule.startswith("acc-") for finding in facts.diagnosis.findings):
+    if any(each.differences for each in facts.diagnosis.outputs):
         return [f"{code(f'traceview accuracy --bisect {script}')} may write a shorter one."]
     return []
 

@@ -36,6 +36,8 @@ _LAST = 1 << 18
 #: Signals by which someone ends a process that has no fault.
 _ASKED = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP)
 _SMALL = 4
+#: Graphs that are compared where results are wrong.
+_GRAPHS = 3
 _DROPPED = ("TORCH_TRACE", "TORCH_LOGS", "TORCH_COMPILE_DEBUG", "TRACEVIEW", "_TRACEVIEW")
 _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
 _INNER = re.compile(
@@ -105,8 +107,9 @@ class Fault:
         return not both or len(self.words & other.words) >= _ALIKE * len(both)
 
 
-#: What a script of ``traceview accuracy`` shows.
+#: What a script of ``traceview accuracy`` shows, and torch's graph where it compares results.
 DIFFERENCE = Fault("")
+INACCURATE = Fault("AccuracyError", frozenset(("Bad", "accuracy", "detected")))
 
 
 @dataclass
@@ -119,6 +122,7 @@ class Reproducer:
     """
 
     kind: Kind
+    fault: Fault
     text: str = ""
     raw: str = ""
     #: What follows ``python``; a script's text takes the place of its file.
@@ -193,25 +197,32 @@ def fault_of(run: Run, tables: Tables, error: str) -> Fault | None:
     return raised(error or "".join(f"{kind}: {reason}" for kind, reason in rows))
 
 
-def candidates(run: Run, tables: Tables, fault: Fault | None) -> list[Reproducer]:
-    """What may show the fault, best first."""
+def candidates(
+    run: Run, tables: Tables, fault: Fault | None, *, differs: bool = False
+) -> list[Reproducer]:
+    """What may show the fault, best first; ``differs``: compiled results are wrong."""
     found = []
     for path in sorted(run.folder.glob("accuracy/*.py")):
         if not path.with_suffix(".pt").exists() and path.is_file() and not path.is_symlink():
-            found.append(Reproducer("bisected", raw=path.read_text("utf-8", "replace")))
+            text = path.read_text("utf-8", "replace")
+            found.append(Reproducer("bisected", DIFFERENCE, raw=text))
+    graphs = tables["graphs"].filter(pl.col("kind") == "fx_graph_runnable")
     if fault is None:
+        # The first are the script's own: those of comparing come after them.
+        for text in graphs["text"].unique(maintain_order=True)[: _GRAPHS if differs else 0]:
+            compares = _tidy(text).replace("accuracy=False", "accuracy='accuracy'")
+            found.append(Reproducer("graph", INACCURATE, raw=compares))
         return found
     failed = tables["compiles"].filter(pl.col("outcome") == "failed").select("compile_id")
-    graphs = tables["graphs"].filter(pl.col("kind") == "fx_graph_runnable")
     of_failed = graphs.join(failed, on="compile_id", how="semi")
     # Where none failed, it is most likely the code of the last one that did.
     texts = (graphs if of_failed.is_empty() else of_failed)["text"]
-    found += [Reproducer("graph", raw=_tidy(text)) for text in texts[-1:]]
+    found += [Reproducer("graph", fault, raw=_tidy(text)) for text in texts[-1:]]
     manifest = run.manifest
     if not manifest.target or manifest.nproc > 1 or manifest.target[0].endswith(".ipynb"):
         return found
     command = (*(("-m",) if manifest.target_kind == "module" else ()), *manifest.target)
-    script = Reproducer("script", command=command, cwd=manifest.cwd)
+    script = Reproducer("script", fault, command=command, cwd=manifest.cwd)
     by_backend = tables["compiles"].filter(pl.col("fail_type") == "BackendCompilerFailed")
     script.of_backend = of_failed.is_empty() and not by_backend.is_empty()
     if manifest.target_kind == "script":
@@ -225,10 +236,10 @@ def candidates(run: Run, tables: Tables, fault: Fault | None) -> list[Reproducer
 
 
 class Trying:
-    """Candidates in new processes of ``python``, until one shows ``fault`` or time is up."""
+    """Candidates in new processes of ``python``, until one shows its fault or time is up."""
 
-    def __init__(self, python: str, fault: Fault | None, seconds: float) -> None:
-        self._python, self._fault = python, fault
+    def __init__(self, python: str, seconds: float) -> None:
+        self._python = python
         self._until = time.monotonic() + seconds
 
     @property
@@ -245,7 +256,7 @@ class Trying:
     def ladder(self, script: Reproducer) -> dict[str, str]:
         """Each backend of torch's ladder, and what the script does with it in place of its own."""
         found: dict[str, str] = {}
-        if self._fault is None or not script.raw:
+        if not script.raw:
             return found
         name = Path(script.command[0]).name
         with _scratch() as self._scratch:
@@ -253,12 +264,12 @@ class Trying:
             for backend in STAGES:
                 limit = min(_ONE_S, self.left)
                 text = _WITH_BACKEND.format(backend=backend, script=str(self._scratch / name))
-                forced = Reproducer("script", command=("forced.py", *script.command[1:]))
-                forced.cwd = script.cwd
+                command = ("forced.py", *script.command[1:])
+                forced = Reproducer("script", script.fault, command=command, cwd=script.cwd)
                 ended = self._start(forced, text, limit) if limit > 1.0 else None
                 if ended is None or ended.code is None:
                     break
-                if self._fault.shown_by(ended):
+                if script.fault.shown_by(ended):
                     found[backend] = FAILS
                 elif ended.code:
                     last = _last_error(ended.err) or f"exit code {ended.code}"
@@ -273,13 +284,11 @@ class Trying:
         passed_over: list[tuple[Kind, str]] = []
         second: Reproducer | None = None
         for each in those:
-            if each.kind != "bisected" and self._fault is None:
-                continue
             for one in self._smaller_first(each):
                 one.text = private(one, one.raw)
                 self._try(one, one.text or one.raw, TIMES)
                 if not one.shown and one.text not in ("", one.raw):
-                    bare = Reproducer(one.kind, command=one.command, cwd=one.cwd)
+                    bare = Reproducer(one.kind, one.fault, command=one.command, cwd=one.cwd)
                     self._try(bare, one.raw, 1)
                     one.before = bare.shown == 1
                 if one.shown:
@@ -301,16 +310,18 @@ class Trying:
         smaller = ""
         if one.kind == "graph" and one.raw.count("torch.ops.") > _SMALL:
             (self._scratch / "graph.py").write_text(one.raw, encoding="utf-8")
-            how = ["--no-isolate", "--check-str", self._fault.kind if self._fault else ""]
-            if self._fault and self._fault.signal:  # which would end the minifier itself
+            how = ["--no-isolate", "--check-str", one.fault.kind]
+            if one.fault.signal:  # which would end the minifier itself
                 how = ["--isolate"]
+            elif one.fault == INACCURATE:
+                how = ["--no-isolate", "--accuracy"]
             smaller = self._minified("graph.py", "minify", *how)
         elif one.of_backend:
             self._start(one, one.raw, _MINIFY * self.left, **_AFTER_DYNAMO)
             for launcher in self._scratch.rglob("minifier_launcher.py"):
                 smaller = self._minified(str(launcher))
         if smaller:
-            yield Reproducer("minified", raw=smaller)
+            yield Reproducer("minified", one.fault, raw=smaller)
         yield one
 
     def _why(self, one: Reproducer) -> str:
@@ -331,18 +342,17 @@ class Trying:
 
     def _try(self, one: Reproducer, text: str, times: int) -> None:
         """Run it ``times`` times; once is enough if it doesn't show the fault then."""
-        fault = self._fault if self._fault and one.kind != "bisected" else DIFFERENCE
         for _ in range(times):
             limit = min(_ONE_S, self.left)
             ended = self._start(one, text, limit) if limit > 1.0 else None
             if ended is None or (ended.code is None and limit < _ONE_S):
                 return  # the time for all of them is up
             one.times += 1
-            lines = (ended.out if fault is DIFFERENCE else ended.err).strip().splitlines()
+            lines = (ended.out if one.fault == DIFFERENCE else ended.err).strip().splitlines()
             one.printed = _last_error(ended.err) or (lines[-1][:300] if lines else "")
             if ended.code is None:
                 one.printed = f"nothing more after {_ONE_S:.0f} s"
-            if ended.code is None or not fault.shown_by(ended):
+            if ended.code is None or not one.fault.shown_by(ended):
                 return
             one.shown += 1
 
