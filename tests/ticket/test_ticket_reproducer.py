@@ -163,6 +163,13 @@ def test_a_program_that_goes_on_ends_with_the_time(monkeypatch):
     assert found.printed == "nothing more after 2 s"
 
 
+def test_an_interpreter_that_is_gone_shows_nothing(tmp_path):
+    gone = Trying(str(tmp_path / "python"), 30.0)
+    found = gone.best([Reproducer("script", FAULT, raw=FAILS)], as_it_is)
+    assert (found.shown, found.times) == (0, 1)
+    assert "No such file" in found.printed
+
+
 def test_without_time_nothing_is_run(tmp_path):
     touched = tmp_path / "touched"
     those = [Reproducer("script", FAULT, raw=f"open({str(touched)!r}, 'w')")]

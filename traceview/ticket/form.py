@@ -245,7 +245,8 @@ def _backend(trial: Trial) -> str:
 def _reproducer(facts: Facts) -> str:
     title = "How to reproduce"
     if facts.diagnosis.job is not None:
-        return _under(title, ["The run was read from logs; its script was not recorded."])
+        program = _program(facts.reproducer) if facts.reproducer else []
+        return _under(title, ["The run was read from logs; its script was not recorded.", *program])
     torchrun = ("torchrun", "--nproc-per-node", str(facts.ranks))
     runner = torchrun if facts.ranks > 1 else ("python",)
     shown = [fenced(shlex.join([*runner, *facts.command]), "sh").strip()]

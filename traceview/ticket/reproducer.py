@@ -402,15 +402,18 @@ def _run(command: list[str], cwd: Path, scratch: Path, seconds: float, **more: s
     env["TMPDIR"] = str(scratch)
     env |= more
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(
-            command,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as error:  # the interpreter is gone
+            return _Ended(1, "", str(error))
         code = None
         try:
             code = process.wait(max(0.1, seconds))
