@@ -4,6 +4,7 @@
 #   make test     run the fast tests: under 4 minutes on 2 cores; no torch.compile, no browser
 #   make test-live    run the others: torch.compile, scripts and commands as processes, a browser
 #   make docs-rules   write the rules' pages again
+#   make docs     build the site of docs/ in site/, with a gallery of recorded reports
 #   make check    what has to hold before a change lands: all tests, ruff, mypy, packaging
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ DEMO   ?= pointwise
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-live check lint types package docs-rules clean
+.PHONY: demo test test-live check lint types package docs docs-rules clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed
@@ -45,6 +46,12 @@ docs-rules: $(VENV)/.installed
 	@echo "== writing docs/rules.md and docs/rules from the rules' docstrings"
 	@$(BIN)/python -m traceview.rules.docs
 
+docs: $(VENV)/.installed-docs
+	@echo "== making the gallery's reports, then the site: site/index.html"
+	@rm -rf site build/gallery
+	@$(BIN)/python docs/make_gallery.py build/gallery/gallery
+	@$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees docs site
+
 $(VENV)/bin/python:
 	@echo "== making a virtual environment in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "traceview needs Python 3.10 or newer: say make PYTHON=python3.11")'
@@ -66,5 +73,10 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(BIN)/python -m pip install -qq --editable . --group dev
 	@touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@echo "== installing what builds the site"
+	@$(BIN)/python -m pip install -qq --group docs
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build site dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

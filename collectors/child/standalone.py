@@ -240,9 +240,7 @@ class Standalone:
         how = {"backend": self._rung}
         how |= {n: self._how[n] for n in ("mode", "options", "dynamic") if self._how.get(n)}
         arguments = ", ".join(f"{name}={value!r}" for name, value in how.items())
-        settings = (
-            "torch._inductor.config.fallback_random = True\n" if self._fallback_random else ""
-        )
+        settings = self._settings()
         names = [node.name for node in self._module.graph.nodes if node.op == "placeholder"]
         (output,) = self._module.graph.find_nodes(op="output")
         made = [text for begin, text in _HELPERS.items() if begin in inputs]
@@ -259,6 +257,23 @@ class Standalone:
             arguments=arguments,
             grad=self._grad,
         )
+
+    def _settings(self) -> str:
+        """Settings of Inductor that are not its own defaults: what is wrong may need them."""
+        config, begin = self._torch._inductor.config, "torch._inductor.config."
+        entries = getattr(config, "_config", {})
+        kept = {}
+        for line in config.codegen_config().splitlines():
+            name = line.removeprefix(begin).partition(" = ")[0]
+            # What was set and put back is listed as well.
+            default = getattr(entries.get(name), "default", self)
+            if line.startswith(begin) and f"{begin}{name} = {default!r}" != line:
+                kept[name] = line
+        for ours in ("compile_threads", "fx_graph_cache", "fallback_random"):
+            kept.pop(ours, None)
+        if self._fallback_random:
+            kept["fallback_random"] = f"{begin}fallback_random = True"
+        return "".join(f"{line}\n" for line in kept.values())
 
     def _saved_inputs(self, saved: Path) -> str:
         self._torch.save(self._given, saved)

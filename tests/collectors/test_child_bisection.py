@@ -227,6 +227,18 @@ def piece_alone():
     return piece_of(module, list(module.graph.nodes), 3, 6, (), torch).module, x, y
 
 
+def test_a_script_has_the_settings_of_inductor_that_are_not_its_defaults():
+    config = pytest.importorskip("torch._inductor.config")
+    module, x, _ = piece_alone()
+    with config.patch({"cpp.simdlen": 256, "epilogue_fusion": config.epilogue_fusion}):
+        text = alone(module, x, fallback_random=True)._settings()
+    assert text.splitlines() == [
+        "torch._inductor.config.cpp.simdlen = 256",
+        "torch._inductor.config.fallback_random = True",
+    ]
+    assert alone(module, x)._settings() == ""
+
+
 def test_a_script_shows_what_differs(monkeypatch, tmp_path):
     module, x, _ = piece_alone()
     made = alone(module, x)

@@ -9,8 +9,9 @@ from cli_runs import Cli
 from recordings import diagnosis_of, unpack
 
 from traceview.diagnosis.model import CompileRow
-from traceview.ticket import bundle, form
-from traceview.ticket.form import Facts, first_failing, render, signature
+from traceview.ticket import bundle
+from traceview.ticket.form import TRACKERS, Facts, first_failing, render, signature
+from traceview.ticket.reproducer import DIFFERENCE, Reproducer
 from traceview.torchtext.stages import STAGES
 from traceview.trials import Results, Trial
 
@@ -101,6 +102,19 @@ def test_the_label_is_that_of_the_first_backend_that_fails(facts, verdicts, stag
     assert "Suggested label" not in render(facts)
 
 
+def test_a_script_that_fails_may_have_been_run_with_each_backend(facts):
+    facts.ladder = {"eager": "runs", "aot_eager": "fails in another way: KeyError: 'a|b'"}
+    page = render(facts)
+    assert page.count("| not run |") == 2
+    assert r"| fails in another way: KeyError: 'a\|b' |" in page
+    assert "Suggested label" not in page
+    facts.ladder |= {"aot_eager_decomp_partition": "runs", "inductor": "fails"}
+    page = render(facts)
+    assert "Suggested label: `module: inductor`" in page
+    assert "not run |" not in page
+    assert "`traceview sweep` can't" not in page
+
+
 def test_a_ladder_with_a_gap_names_no_backend(facts):
     facts.results = ladder(eager="slower", inductor="failed")
     assert first_failing(facts.results) is None
@@ -132,12 +146,20 @@ def test_long_parts_are_shortened_and_say_where_the_rest_is(facts):
         trials=tuple(trial(f"x.y_{n}=1", "failed", why=HOSTILE * 20) for n in range(90)),
     )
     facts.error = "Traceback (most recent call last):\n" + "`é|@a #1\n" * 40_000
-    facts.versions = facts.runnable = "line ``` </details>\n" * 40_000
+    facts.versions = "line ``` </details>\n" * 40_000
+    facts.reproducer = Reproducer(
+        "graph",
+        DIFFERENCE,
+        text=facts.versions,
+        shown=3,
+        times=3,
+        passed_over=[("script", HOSTILE)] * 5,
+    )
     facts.left_out = [(f"raw/{HOSTILE}/{n}", HOSTILE) for n in range(500)]
     facts.replaced = [(f"kind {n}", 3, 2) for n in range(40)]
     text = render(facts)
     assert len(text) < 65_536
-    for name in ("stderr.txt", "collect_env.txt", "fx_graph_runnable.py"):
+    for name in ("stderr.txt", "collect_env.txt", "reproducer.py"):
         assert f"{name}" in text
     assert text.count("more characters)") >= 2
 
@@ -148,6 +170,14 @@ def test_markup_in_what_was_recorded_is_text(facts):
     target = f"{HOSTILE}.py"
     facts.diagnosis = msgspec.structs.replace(facts.diagnosis, compiles=(row,), target=target)
     facts.command, facts.left_out = [target], [(HOSTILE, HOSTILE)]
+    facts.reproducer = Reproducer(
+        "script",
+        DIFFERENCE,
+        text=HOSTILE,
+        times=1,
+        printed=HOSTILE,
+        passed_over=[("graph", HOSTILE)],
+    )
     facts.results = ladder(eager="failed")
     facts.results = msgspec.structs.replace(
         facts.results, trials=(trial("backend=eager", "failed", why=HOSTILE),)
@@ -175,24 +205,26 @@ def _interpreter(tmp_path, body):
 def test_versions_are_what_the_run_s_interpreter_prints(run, tmp_path, monkeypatch):
     opened = bundle.Run.open(run)
     opened.manifest.python = _interpreter(tmp_path, 'echo "PyTorch version: 9 $1 $2"')
-    assert bundle.collected_versions(opened) == "PyTorch version: 9 -m torch.utils.collect_env"
+    collect_env = "torch.utils.collect_env"
+    text = f"PyTorch version: 9 -m {collect_env}"
+    assert bundle.collected_versions(opened, "pytorch") == (collect_env, text)
     opened.manifest.python = _interpreter(tmp_path, "echo PyTorch; exit 1")
-    assert bundle.collected_versions(opened) is None
+    assert bundle.collected_versions(opened, "pytorch") is None
     opened.manifest.python = _interpreter(tmp_path, "exec sleep 30")
     monkeypatch.setattr(bundle, "_ENV_SECONDS", 0.2)
-    assert bundle.collected_versions(opened) is None
+    assert bundle.collected_versions(opened, "pytorch") is None
     for other in (str(tmp_path / "gone"), "", "python", "/bin/sh"):
         opened.manifest.python = other
-        assert bundle.collected_versions(opened) is None
+        assert bundle.collected_versions(opened, "pytorch") is None
 
 
 def test_an_interpreter_in_the_run_folder_is_not_run(tmp_path):
     opened = bundle.Run.open(unpack("bad-cap_bad_args_backend", tmp_path))
     opened.manifest.python = _interpreter(opened.folder, "echo ran")
-    assert bundle.collected_versions(opened) is None
+    assert bundle.collected_versions(opened, "pytorch") is None
     (tmp_path / "python").symlink_to(opened.manifest.python)
     opened.manifest.python = str(tmp_path / "python")
-    assert bundle.collected_versions(opened) is None
+    assert bundle.collected_versions(opened, "pytorch") is None
 
 
 def test_an_interpreter_that_a_folder_names_is_not_started_unasked(cli, tmp_path):
@@ -206,5 +238,78 @@ def test_an_interpreter_that_a_folder_names_is_not_started_unasked(cli, tmp_path
         assert (cli.code in (0, None), started.exists()) == (True, ran)
 
 
-def test_every_form_has_its_titles():
-    assert set(form.FORMS) == set(form._TITLES)
+def test_a_form_asks_its_own_project_first_what_is_installed(run, tmp_path):
+    opened = bundle.Run.open(run)
+    opened.manifest.python = _interpreter(tmp_path, 'echo "$2"; [ "$2" != vllm.collect_env ]')
+    assert bundle.collected_versions(opened, "vllm")[0] == "torch.utils.collect_env"
+    opened.manifest.python = _interpreter(tmp_path, 'echo "$2 $3"')
+    module = "transformers.cli.transformers env"
+    assert bundle.collected_versions(opened, "transformers") == (module, module)
+
+
+#: The fields of .github/ISSUE_TEMPLATE: PyTorch's pt2-bug-report.yml, vLLM's 400-bug-report.yml,
+#: transformers' bug-report.yml.
+FIELDS = {
+    "pytorch": ["🐛 Describe the bug", "Error logs", "Versions"],
+    "vllm": [
+        "Your current environment",
+        "🐛 Describe the bug",
+        "Before submitting a new issue...",
+    ],
+    "transformers": [
+        "System Info",
+        "Who can help?",
+        "Information",
+        "Tasks",
+        "Reproduction",
+        "Expected behavior",
+    ],
+    "generic": ["What happened", "Error", "Versions"],
+}
+
+
+@pytest.mark.parametrize("form", FIELDS)
+def test_a_form_has_its_fields_in_its_order(facts, form):
+    facts.form, facts.error = form, "Traceback (most recent call last):\nValueError: x"
+    facts.versions, facts.versions_by = "torch 9", "vllm.collect_env"
+    page = render(facts)
+    fields = re.split(r"^### (.*)$", page, flags=re.M)
+    assert fields[1::2] == FIELDS[form]
+    texts = dict(zip(fields[1::2], map(str.strip, fields[2::2]), strict=True))
+    assert all(texts.values())
+    environment = texts[FIELDS[form][0 if form in ("vllm", "transformers") else -1]]
+    assert "<summary>The output of <code>python -m vllm.collect_env</code></summary>" in environment
+    bug = next(text for text in texts.values() if "a tool wrote this" in text)
+    assert "#### How to reproduce" in bug
+    inline = form in ("vllm", "transformers")  # they have no field for the error alone
+    assert ("ValueError: x" in bug) == inline
+    assert (f"github.com/{TRACKERS[form].repository}/issues?q=" in page) == (form != "generic")
+    assert page.startswith("_Title of the issue: \\[Bug\\]:") == (form == "vllm")
+
+
+def test_boxes_of_a_form_are_as_it_has_them_and_not_ticked(facts):
+    boxes = {"vllm": 1, "transformers": 4}
+    for facts.form, number in boxes.items():
+        page = render(facts)
+        assert page.count("\n- [ ] ") == number
+        assert "[x]" not in page
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (Reproducer("minified", DIFFERENCE, times=3, shown=3), "reproduces 3 of 3 times"),
+        (Reproducer("graph", DIFFERENCE), "It was not run"),
+        (
+            Reproducer("script", DIFFERENCE, times=1, before=True),
+            "only with the strings that were taken out",
+        ),
+        (
+            Reproducer("script", DIFFERENCE, times=1, printed="KeyError: 1"),
+            "It printed `KeyError: 1`.",
+        ),
+    ],
+)
+def test_a_reproducer_says_what_it_is_and_how_often_it_showed_the_fault(facts, found, said):
+    facts.reproducer = found
+    assert said in render(facts)

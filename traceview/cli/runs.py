@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from traceview.cli.options import limited, reporting
+from traceview.cli.options import in_seconds, limited, reporting
 
 
 @click.command("report")
@@ -52,7 +52,7 @@ def report_command(
 @click.option(
     "--for",
     "form",
-    type=click.Choice(["pytorch", "generic"]),
+    type=click.Choice(["pytorch", "vllm", "transformers", "generic"]),
     default="pytorch",
     show_default=True,
     help="Whose form to fill in.",
@@ -71,9 +71,29 @@ def report_command(
     default=None,
     help="Run torch.utils.collect_env with the run's interpreter (default: if it is this one).",
 )
+@click.option(
+    "--reproduce/--no-reproduce",
+    default=None,
+    help="Look for a short program that shows the fault, and run it three times (default: if this"
+    " machine recorded the run, with this interpreter).",
+)
+@click.option(
+    "--budget",
+    default="3m",
+    show_default=True,
+    callback=in_seconds,
+    metavar="TIME",
+    help="Time that looking for a reproducer may take, such as 90s or 10m.",
+)
 @click.argument("run", type=click.Path(path_type=Path))
 def ticket_command(
-    run: Path, out: Path | None, form: str, level: str, run_env: bool | None
+    run: Path,
+    out: Path | None,
+    form: str,
+    level: str,
+    run_env: bool | None,
+    reproduce: bool | None,
+    budget: float,
 ) -> None:
     """Write ticket.md and ticket.zip of the run folder RUN, for a bug report.
 
@@ -82,10 +102,11 @@ def ticket_command(
 
     \b
     traceview ticket traceview-train
-    traceview ticket --redact strict -o /tmp/ticket traceview-train
+    traceview ticket --for vllm --redact strict -o /tmp/ticket traceview-train
     """
     from typing import get_args
 
+    from traceview.cli.console import Console
     from traceview.cli.pipeline import Wanted, tables_of
     from traceview.diagnosis import diagnose
     from traceview.reports import html
@@ -94,20 +115,28 @@ def ticket_command(
     from traceview.ticket.bundle import collected_versions, write_ticket
     from traceview.ticket.form import Form
     from traceview.ticket.redaction import Level
+    from traceview.ticket.reproducer import recorded_here
     from traceview.words.numbers import plural, size
 
     opened = Run.open(run)
     tables = tables_of(opened)
+    is_own = opened.manifest.python == sys.executable
     if run_env is None:  # no program is started because a folder names it
-        run_env = opened.manifest.python == sys.executable
+        run_env = is_own
+    if reproduce is None:  # and none because a folder has it
+        reproduce = is_own and recorded_here(opened)
+    if reproduce:
+        Console().say("looking for a reproducer (--no-reproduce: none is run)")
+    form_ = next(each for each in get_args(Form) if each == form)
     written = write_ticket(
         opened,
         tables,
         diagnose(opened, tables, Wanted(False, False, False, None, (), ()).choice()),
         out or run,
         level=next(each for each in get_args(Level) if each == level),
-        form=next(each for each in get_args(Form) if each == form),
-        versions=collected_versions(opened) if run_env else None,
+        form=form_,
+        versions=collected_versions(opened, form_) if run_env else None,
+        reproduce_s=budget if reproduce else 0.0,
         page_of=lambda found, results: html.render(found, by_rule(results) if results else {}),
     )
     replaced = sum(times for _, times, _ in written.replaced)

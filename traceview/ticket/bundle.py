@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-import polars as pl
-
 from traceview.collectors.child.secrets import is_secret
 from traceview.contracts import text_of
 from traceview.diagnosis import Diagnosis, from_json, to_json
@@ -28,9 +26,10 @@ from traceview.errors import NothingToAnalyse, RunFolderError
 from traceview.json_errors import NOT_JSON
 from traceview.run import MANIFEST, Run, beside
 from traceview.tables import Tables
-from traceview.ticket.form import Facts, Form, render
+from traceview.ticket.form import REPRODUCER, TRACKERS, Facts, Form, render
 from traceview.ticket.private import HARMLESS_VARIABLES, is_distinct
 from traceview.ticket.redaction import Level, Redaction, latin
+from traceview.ticket.reproducer import Reproducer, Trying, candidates, fault_of
 from traceview.ticket.source import hide_source, without_strings
 from traceview.trials.model import RESULTS, Results
 from traceview.trials.model import from_json as trials_from_json
@@ -85,13 +84,15 @@ def write_ticket(
     *,
     level: Level,
     form: Form,
-    versions: str | None,
+    versions: tuple[str, str] | None,
+    reproduce_s: float,
     page_of: Callable[[Diagnosis, Results | None], str],
 ) -> Written:
     """Write both files into ``folder``; RunFolderError if one is not ours or can't be written.
 
-    ``versions`` is what torch's collect_env printed. ``page_of`` makes the report of the private
-    diagnosis. Nothing is left where a value that was to be taken out is found again.
+    ``versions`` is a module that prints them and what it printed. ``reproduce_s``: seconds in which
+    a reproducer is looked for; with 0 nothing of the run is run. ``page_of`` makes the report of
+    the private diagnosis. Nothing is left where a value that was to be taken out is found again.
     """
     page, archive = folder / PAGE, folder / ARCHIVE
     _check_ours(page, archive)
@@ -101,19 +102,32 @@ def write_ticket(
     command = [*(("-m",) if run.manifest.target_kind == "module" else ()), *run.manifest.target]
     facts = Facts(diagnosis, _results(run), form, level, command, left_out, run.manifest.nproc)
     facts.error = _traceback(run) if diagnosis.verdict.outcome == "failed" else ""
-    # torch's own reproducer of the compile that failed.
-    failed = tables["compiles"].filter(pl.col("outcome") == "failed").select("compile_id")
-    texts = tables["graphs"].filter(pl.col("kind") == "fx_graph_runnable")
-    texts = texts.join(failed, on="compile_id", how="semi")
-    facts.runnable = "" if texts.is_empty() else str(texts["text"][-1])
-    facts.versions = versions or ""
+    fault = fault_of(run, tables, facts.error)
+    differs = any(each.differences for each in diagnosis.outputs)
+    found = candidates(run, tables, fault, differs=differs)
+    facts.versions_by, facts.versions = versions or (facts.versions_by, "")
     for file in files:
         for piece in file.pieces():
             redaction.learn(piece)
     _make_private(facts, redaction)
+
+    def private(each: Reproducer, text: str) -> str:
+        if each.kind == "script" and level != "none":
+            text = "" if level == "strict" else without_strings(text, redaction)
+        return redaction.in_text(text)
+
+    if reproduce_s:
+        tried = Trying(run.manifest.python, reproduce_s)
+        facts.reproducer = tried.best(found, private)
+        if facts.error and facts.results is None and found:
+            facts.ladder = tried.ladder(found[-1])
+    elif found:
+        facts.reproducer = found[0]
+        facts.reproducer.text = private(found[0], found[0].raw)
     files.append(_File("diagnosis.json", text=text_of(to_json(facts.diagnosis)) + "\n"))
     files.append(_File("report.html", text=page_of(facts.diagnosis, facts.results)))
-    extra = {"fx_graph_runnable.py": facts.runnable, "collect_env.txt": facts.versions}
+    program = facts.reproducer.text if facts.reproducer else ""
+    extra = {REPRODUCER: program, "collect_env.txt": facts.versions}
     files += [_File(name, text=text + "\n") for name, text in extra.items() if text]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,27 +141,28 @@ def write_ticket(
     return Written(page, archive, size, redaction.table())
 
 
-def collected_versions(run: Run) -> str | None:
-    """What ``python -m torch.utils.collect_env`` prints with the run's interpreter, if it can."""
+def collected_versions(run: Run, form: Form) -> tuple[str, str] | None:
+    """A module that the form names for this, and what the run's interpreter prints with it."""
     python = Path(run.manifest.python)
     # A run folder may be someone else's: it names an interpreter, and has none of its own.
     within = any(each.is_relative_to(run.folder.resolve()) for each in (python, python.resolve()))
     fits = python.is_absolute() and not within and _PYTHON.fullmatch(python.name)
     if not fits or not os.access(python, os.X_OK):
         return None
-    try:
-        done = subprocess.run(
-            [python, "-m", "torch.utils.collect_env"],
-            cwd=python.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_ENV_SECONDS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.decode("utf-8", "replace").strip() or None
+    for module in TRACKERS[form].versions:
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            done = subprocess.run(
+                [python, "-m", *module.split()],
+                cwd=python.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_ENV_SECONDS,
+                check=True,
+            )
+            if text := done.stdout.decode("utf-8", "replace").strip():
+                return module, text
+    return None
 
 
 def pieces(stream: IO[bytes]) -> Iterator[str]:
@@ -287,7 +302,7 @@ def _make_private(facts: Facts, redaction: Redaction) -> None:
     """Take what is private out of every text of ``facts``."""
     data: list[Any] = [to_json(facts.diagnosis)]
     data.append(facts.results and trials_to_json(facts.results))
-    data.append([facts.error, facts.versions, facts.runnable, facts.command])
+    data.append([facts.error, facts.versions, facts.command])
     data.append(facts.left_out)
     texts: dict[str, str] = {}
 
@@ -309,7 +324,7 @@ def _make_private(facts: Facts, redaction: Redaction) -> None:
             variables[name] = "[masked variable]"
     facts.diagnosis = from_json(diagnosis)
     facts.results = trials_from_json(results) if results else None
-    facts.error, facts.versions, facts.runnable, facts.command = own
+    facts.error, facts.versions, facts.command = own
     facts.left_out = [(name, why) for name, why in left_out]
 
 

@@ -42,6 +42,11 @@ _NOT_PRIVATE = frozenset(
     )
 )
 _LEAST_LINE = 12
+#: What takes the name of an attribute; calls and arguments of theirs that take words of torch's.
+_BY_NAME = ("getattr", "setattr", "hasattr", "delattr")
+_CALLS, _ARGUMENTS = ("compile", "disable"), ("backend", "mode")
+_SETTING = re.compile(r"torch\.(?:\w+\.)*_?config\.")
+_NAME = re.compile(r"\w{1,60}")
 
 
 def without_strings(source: str, redaction: Redaction) -> str:
@@ -98,8 +103,9 @@ def hide_source(name: str, source: str, redaction: Redaction) -> None:
 
 
 def _strings(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
-    """String constants and f-strings that are no key or option."""
+    """String constants and f-strings that are no key or option, no name and no word of torch's."""
     keys: set[int] = set()
+    names = {id(part) for node in _names(tree) for part in ast.walk(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript):
             keys.add(id(node.slice))
@@ -113,7 +119,7 @@ def _strings(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
         if part is not node
     }
     for node in ast.walk(tree):
-        if id(node) in inside:
+        if id(node) in inside or (id(node) in names and _is_name(node)):
             continue
         if isinstance(node, ast.JoinedStr):
             yield node
@@ -121,6 +127,28 @@ def _strings(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
             is_key = id(node) in keys and _KEY.fullmatch(node.value)
             if not is_key and _is_private(node.value):
                 yield node
+
+
+def _names(tree: ast.AST) -> Iterator[ast.AST]:
+    """What names an attribute, a setting of torch's or a backend: a script needs it to run."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called in _BY_NAME:
+                yield from node.args[1:2]
+            if called.endswith(_CALLS):
+                yield from (word.value for word in node.keywords if word.arg in _ARGUMENTS)
+        elif isinstance(node, ast.Assign) and any(
+            _SETTING.match(ast.unparse(target)) for target in node.targets
+        ):
+            yield node.value
+
+
+def _is_name(node: ast.AST) -> bool:
+    if isinstance(node, ast.JoinedStr):
+        parts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+        return all(_NAME.fullmatch(str(part)) for part in parts)
+    return isinstance(node, ast.Constant) and _NAME.fullmatch(str(node.value)) is not None
 
 
 def _is_private(text: str) -> bool:
