@@ -17,8 +17,9 @@ profile shows torch's own memory-bound operators inside, with at least 20 % of t
 
 Information: compiling cannot help there, and need not hurt. A warning where most of that time is
 arithmetic on complex numbers and compiled steps are slower than eager ones, or where the operators
-inside one custom operator take half of the busy time. And where the operator is given other arguments than
-in eager and takes longer on a host: `eigvalsh`, say, becomes an `eigh` with eigenvectors.
+inside one custom operator take half of the busy time. And where the operator is given other
+arguments than in eager and takes longer on a host: `eigvalsh`, say, becomes an `eigh` with
+eigenvectors.
 
 ## What to do
 Complex numbers (rotary embeddings): use real numbers, with cosine and sine separate, which fuse
