@@ -5,6 +5,7 @@ import json
 import pytest
 
 from traceview.rules import catalogue, run_rules
+from traceview.rules._gain import waiting
 
 RULES = {rule.name: rule for rule in catalogue()}
 FILE = "/u/train.py"
@@ -525,6 +526,29 @@ def test_on_a_host_an_operator_counts_with_what_it_calls_itself(make):
     assert (finding.location.file, finding.location.line) == ("/u/net.py", 12)
     assert len(finding.evidence) == 1
     assert found("ind-extern-dominated", make(**on_host(("aten::sort", 1.0)))) == []
+
+
+@pytest.mark.parametrize(("kind", "found_too"), [("sync", True), ("other", False)])
+def test_what_waits_inside_an_operator_is_that_operators(make, kind, found_too):
+    graph, at = {"graph_key": "fabc", "tid": "7"}, {"stance": "compiled", "tid": "7"}
+    ops = [
+        {**at, "kind": "cpu_op", "step": step, "op_id": 10 * step + number, "name": name,
+         "parent_id": None if number == 0 else 10 * step, "start_ns": start, "duration_ns": 500}
+        for step in (0, 1)
+        for number, (name, start) in enumerate([(CODE, 0), ("aten::sort", 100)])
+    ]  # fmt: skip
+    calls = [(kind, 150), ("launch", 160), ("launch", 590), ("launch", 700), ("launch", 800)]
+    launched = [
+        {**at, **graph, "step": step, "kind": kind_of, "start_ns": start, "correlation": start}
+        for step in (0, 1) for kind_of, start in calls
+    ]  # fmt: skip
+    tables = graph_of("torch.ops.aten.sort.stable", cpu_ops=ops, kernel_launches=launched)
+    one = waiting(make(**tables))
+    assert [each.name for each in one] == (["aten::sort"] if found_too else [])
+    for each in one:
+        assert (each.ms, each.waits, each.launches, each.share) == (0.0005, 1.0, 2.0, 0.5)
+    (finding,) = found("ind-extern-dominated", make(**tables))
+    assert ("waits for the device" in finding.title) is found_too
 
 
 @pytest.mark.parametrize(

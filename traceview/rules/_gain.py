@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from typing import NamedTuple
 
 import polars as pl
 
 from traceview.rules._recompiles import readable
-from traceview.rules.kit import Location, Row, Tables, first_rank, frame, rows
+from traceview.rules.kit import Location, Row, Tables, first_rank, frame, milliseconds, rows
+from traceview.torchtext import marks
 from traceview.torchtext.fx import Graph
 
 _NO_LETTERS = re.compile(r"[\W_]+")
@@ -40,6 +43,58 @@ def _ms(tables: Tables, kind: str, cause: str) -> float | None:
 def launches(count: float) -> str:
     """``1 launch``, ``35 launches``."""
     return f"{count:.0f} launch{'' if round(count) == 1 else 'es'}"
+
+
+class Waiting(NamedTuple):
+    """An operator that compiled code calls, and that waits for the device itself; per step.
+
+    ``ms`` of the host's time, as profiled; ``share`` of the launches of compiled code.
+    """
+
+    name: str
+    ms: float
+    waits: float
+    launches: float
+    share: float
+
+    @property
+    def text(self) -> str:
+        """As evidence."""
+        waits = f"waits for the device {self.waits:.0f} times"
+        took = f"{milliseconds(self.ms)} of the host's time, as profiled"
+        return f"{self.name} makes {launches(self.launches)} and {waits} per step: {took}"
+
+
+def waiting(tables: Tables) -> list[Waiting]:
+    """The longest first. No cudagraph can hold one: nothing may wait while it is recorded."""
+    ops = compiled_rows(tables, "cpu_ops").filter(pl.col("step").is_not_null())
+    calls = compiled_rows(tables, "kernel_launches").drop_nulls("graph_key")
+    code = ops.filter(pl.col("name").str.starts_with(marks.GRAPH)).select(parent_id="op_id")
+    called = ops.join(code.unique(), on="parent_id", how="semi").filter(
+        pl.col("name").str.contains("::")
+    )
+    inside = calls.select("step", "tid", "kind", at="start_ns").join(
+        called.select("step", "tid", "op_id", "name", "start_ns", "duration_ns"),
+        on=["step", "tid"],
+    )
+    began = pl.col("at") - pl.col("start_ns")
+    inside = inside.filter(began.is_between(0, pl.col("duration_ns")))
+    steps = max(1, ops["step"].n_unique())
+    of_all = max(1, calls.filter(kind="launch").height)
+    found = []
+    for (name,), rows_of in inside.group_by("name", maintain_order=True):
+        counts = Counter(rows_of["kind"])
+        if counts["sync"]:
+            found.append(
+                Waiting(
+                    name=str(name),
+                    ms=float(rows_of.unique("op_id")["duration_ns"].sum()) / 1e6 / steps,
+                    waits=counts["sync"] / steps,
+                    launches=counts["launch"] / steps,
+                    share=counts["launch"] / of_all,
+                )
+            )
+    return sorted(found, key=lambda each: -each.ms)
 
 
 def location(text: str) -> Location | None:

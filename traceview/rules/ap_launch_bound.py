@@ -11,8 +11,9 @@ of them; what remains is limited by the CPU, and a faster GPU would change nothi
 The device is busy for less than 60 % of a compiled step as timed without the profiler, and in the
 profiler window at least half of its idle time is before launches rather than at synchronizations or
 inside cudagraphs. Waits for launches of code in no compiled graph, such as an optimizer's, are
-`ap-not-in-model`'s: without them the rest is 5 % of the step or more. Idle time that would go if
-the step did not read values from the GPU is `ap-host-sync`'s.
+`ap-not-in-model`'s, and those inside an operator that waits for the GPU itself, which no cudagraph
+can hold, are `ind-extern-dominated`'s: without them the rest is 5 % of the step or more. Idle time
+that would go if the step did not read values from the GPU is `ap-host-sync`'s.
 
 A warning where compiling did not help. Where it did, nothing is wrong with the step: information,
 ranked among the causes by its cost. Plain information where the launches of other code cost more,
@@ -41,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _breaks, _edits
-from traceview.rules._gain import idle_ms, launches
+from traceview.rules._gain import idle_ms, launches, waiting
 from traceview.rules.kit import (
     NOTABLE_SHARE,
     Cost,
@@ -126,7 +127,7 @@ def check(
     if busy / step >= most_busy_share or launch < least_launch_share * idle:
         return
     eager = sum(row["waits_ms"] or 0.0 for row in first_rank(rows(tables, "outside_work")))
-    own = launch - eager
+    own = launch * (1.0 - sum(each.share for each in waiting(tables))) - eager
     if own < NOTABLE_SHARE * step:
         return
     region = first(tables, "regions")

@@ -47,13 +47,13 @@ the function that calls it in eager. Others: write it another way, where there i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 
 import polars as pl
 
 from traceview.parse.kineto.categories import is_foreign, operator_category
-from traceview.rules._gain import location
+from traceview.rules._gain import Waiting, location, waiting
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     NOTABLE_SHARE,
@@ -134,6 +134,12 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
         "Compiled code asks more of the operator than eager does. Leave the function that calls "
         "it in eager, and compare.",
         Snippet("python", "@torch.compiler.disable  # on the function that calls it"),
+    ),
+    "waiting": (
+        "it waits for the device, and Inductor has no code of its own for it",
+        "No cudagraph can hold it. Where the shapes are small and known, write it in operators "
+        "that Inductor has code for, and compare.",
+        None,
     ),
     "none": (
         "Inductor has no code of its own for it",
@@ -307,20 +313,29 @@ def _more_ms(tables: Tables, op: str) -> tuple[float, str]:
     return compiled_ms - eager_ms, f"{times}; arguments {compiled[0][1]}, in eager {eager[0][1]}"
 
 
-def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Finding:
-    ops = list(dict.fromkeys(spent.get_column("op")))
-    cause = "fast path" if ops[0] in _FAST_PATH else "none"
+def _cause(tables: Tables, op: str, blocked: Sequence[Waiting], more: bool) -> str:
+    """Which of ``_CAUSES``."""
+    if more:
+        return "arguments"
+    if op in _FAST_PATH:
+        return "fast path"
     # An FFT has complex results, and no real form that would be faster.
-    if cause == "none" and not any(op.startswith(_FFT) for op in ops):
+    if not op.startswith(_FFT):
         graphs = (row["text"] or "" for row in rows(tables, "graphs", kind="post_grad"))
         nodes = (node for text in graphs for node in read_graph(text).operations)
-        if any((node.dtype or "").startswith("complex") for node in nodes if node.op == ops[0]):
-            cause = "complex"
+        if any((node.dtype or "").startswith("complex") for node in nodes if node.op == op):
+            return "complex"
+    return "waiting" if blocked else "none"
+
+
+def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Finding:
+    ops = list(dict.fromkeys(spent.get_column("op")))
     more_ms, arguments = _more_ms(tables, ops[0])
     more = more_ms > NOTABLE_SHARE * (step_ms(tables, "compiled") or inf)
-    cause = "arguments" if more else cause
+    blocked = [one for one in waiting(tables) if one.name == ops[0].replace(".", "::", 1)]
+    cause = _cause(tables, ops[0], blocked, more)
     why, what_to_do, snippet = _CAUSES[cause]
-    if cause == "none":
+    if cause in ("none", "waiting"):
         what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
     named = ops[0] if len(ops) == 1 else f"{ops[0]} and the like"
     places, evidence = [], []
@@ -330,6 +345,7 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
         at = f" at {short(place)}" if place else ""
         text = f"torch.ops.{op}{at}: {milliseconds(each_ms)} of a step"
         evidence.append(Evidence(text, "kernel_calls"))
+    evidence[:0] = [Evidence(one.text, "kernel_launches") for one in blocked]
     del evidence[MOST_EVIDENCE:]
     cost = Cost(about=f"nothing against eager: {milliseconds(ms)} of a step run the same kernels")
     hurts = cause == "complex" and outcome(tables) == "hurt"
