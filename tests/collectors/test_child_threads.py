@@ -23,8 +23,13 @@ class Heard:
 
 
 @pytest.fixture
-def looks():
-    """A function: makes looks until ``enough`` of the rows; what they wrote about one thread."""
+def looks(monkeypatch):
+    """A function: makes looks until ``enough`` of the rows; what they wrote about one thread.
+
+    Threads that other tests of this process have left running are not there.
+    """
+    left, every = set(threading.enumerate()), threading.enumerate
+    monkeypatch.setattr(threading, "enumerate", lambda: [t for t in every() if t not in left])
 
     def look(name, count=5):
         heard = Heard()
