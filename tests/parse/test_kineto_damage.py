@@ -134,6 +134,16 @@ def test_an_absurd_duration_is_left_out_and_counted(tmp_path, duration):
     assert sizes(tables) == EXPECTED
 
 
+@pytest.mark.parametrize("key", ["device", "stream", "context", "correlation"])
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, 2**63, 10**400], ids=range(4))
+def test_a_number_that_its_column_does_not_hold_costs_at_most_its_event(tmp_path, key, number):
+    odd = kernel("odd", 3, 40, 5)
+    odd["args"] = {**odd["args"], key: number}
+    tables, damage = read(tmp_path / "t.json", cpp_layout([odd, *WHOLE]))
+    assert set(damage) <= {"bad_event"}
+    assert damage or sizes(tables)[0] == EXPECTED[0] + 1
+
+
 def test_text_as_pid_and_tid(tmp_path):
     odd = {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans",
            "tid": "PyTorch Profiler", "ts": BASE_US, "dur": 5.0, "args": {}}  # fmt: skip

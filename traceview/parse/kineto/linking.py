@@ -180,6 +180,7 @@ def _kernels(
         launch_name.alias("launch_name"),
         cpu_op.alias("cpu_op"),
         launch_name.str.contains("GraphLaunch").fill_null(False).alias("in_cudagraph"),
+        pl.col("device").cast(pl.Int32, strict=False),  # what is none is not known
     ).drop("what", "written", "context", "x_context", "launch_what", "op_what")
     known = ("name", "cpu_op", "kind", "launch_name")
     keys = named.select(known).unique()
