@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ _KINDS = (
 )
 _KIND = re.compile(rb'\{"(%s)"' % "|".join(_KINDS).encode())
 _VALUE = re.compile(rb'\t"(name|ph|ts)": "?(.*?)"?,?\s*$')
+#: What a record of another shape raises; the parser counts these.
+_ANOTHER_SHAPE = (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
 _BACKWARD = "entire_backward_compile"
 #: A built kernel in Inductor's and in Triton's cache.
 _BUILT = ("*/*.main.so", "triton/*/*.cubin", "*/*.cubin")
@@ -72,9 +75,9 @@ class Compiling:
         now = (self.part, self.kernels, self.built)
         if now != self.told:
             self.told = now
-            keys = {"phase": PHASES[self.part] if self.part else None}
-            keys |= {"kernels": self.kernels, "kernels_built": self.built}
-            yield {"event": "compile_phase", "t": time.time() * 1e6, **self.keys(), **keys}
+            phase = PHASES[self.part] if self.part else None
+            more = {"phase": phase, "kernels": self.kernels, "kernels_built": self.built}
+            yield {"event": "compile_phase", "t": time.time() * 1e6, **self.keys(), **more}
 
     def words(self, now_us: float) -> str:
         """``compiling train_step, 24 s, 3 of 12 kernels built``; afterwards only what it was."""
@@ -170,7 +173,8 @@ class _Log:
         for line in data[:whole].splitlines():
             if line[:1] == b"V":
                 self._payload_ended()
-                news += self._header(line)
+                with suppress(*_ANOTHER_SHAPE):
+                    news += self._header(line)
             elif self._kind:
                 news += self._payload(line)
         return news
@@ -181,16 +185,13 @@ class _Log:
         kind = _KIND.match(found[2]) if found else None
         if found is None or kind is None:
             return
-        try:
-            record = json.loads(found[2])
-        except (ValueError, RecursionError):
-            return  # the parser counts these
+        record = json.loads(found[2])
         name, self._pid = kind[1].decode(), int(found[1])
         ids = record.get("frame_id"), record.get("frame_compile_id")
         self._id = "/".join(map(str, ids)) if None not in ids else ""
         body = record[name]
         if name == "str" and isinstance(body, list) and len(body) == 2:
-            self._files[body[1]] = body[0]
+            self._files[body[1]] = str(body[0])
         elif name == "dynamo_start" and self._id:
             yield from self._started(body)
         elif name == "compilation_metrics":
@@ -200,8 +201,12 @@ class _Log:
 
     def _started(self, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         frame = (body.get("stack") or [{}])[-1]
-        file = self._files.get(frame.get("filename"))
-        keys = {"function": frame.get("name"), "file": file, "line": frame.get("line")}
+        file = self._files.get(frame["filename"])
+        keys: dict[str, Any] = {
+            "function": str(frame["name"]),
+            "file": file,
+            "line": int(frame["line"]),
+        }
         self._known[self._id] = keys
         reason = self._reasons.pop(self._id, None)
         yield from self._began(Compiling(self._id, self._pid, self._at_us, reason=reason, **keys))
