@@ -43,7 +43,7 @@ _VALUE = re.compile(rb'\t"(name|ph|ts)": "?(.*?)"?,?\s*$')
 _ANOTHER_SHAPE = (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
 _BACKWARD = "entire_backward_compile"
 #: A built kernel in Inductor's and in Triton's cache.
-_BUILT = ("*/*.main.so", "triton/*/*.cubin", "*/*.cubin")
+_BUILT = ("*/*.main.so", "*/*.cubin")
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Compiling:
         """``compiling train_step, 24 s, 3 of 12 kernels built``; afterwards only what it was."""
         verb = "recompiling" if self.reason else "compiling"
         verb = verb.replace("ing", "ed") if self.ended else verb
-        backward = "the backward of " if self.direction == "backward" else ""
+        backward = "backward of " if self.direction == "backward" else ""
         why = f" ({shorten(self.reason, 50)})" if self.reason else ""
         parts = [f"{verb} {backward}{one_line(self.function or self.compile_id, 40)}{why}"]
         if self.ended:

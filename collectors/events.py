@@ -55,7 +55,7 @@ class Story:
     """What the events reported so far. ``crash_stance``: where an exception reached the top.
 
     ``compiling`` is what torch compiles now, and ``recompiled`` its last recompile; ``news`` are
-    the lines of ``--live`` that nobody has taken yet.
+    the lines of ``--live`` that were not taken yet.
     """
 
     phase: str | None = None

@@ -215,7 +215,7 @@ def test_the_backward_is_a_compile_of_its_own(tmp_path):
     logged.write(started(), header("compilation_metrics", {}))
     (began, _) = logged.write(timed("entire_backward_compile", "B", 300))
     assert (began["function"], began["direction"]) == ("step", "backward")
-    assert logged.line(310) == "compiling the backward of step, 10 s, AOTAutograd"
+    assert logged.line(310) == "compiling backward of step, 10 s, AOTAutograd"
     (ended,) = logged.write(timed("entire_backward_compile", "E", 311))
     assert (ended["event"], ended["seconds"]) == ("compile_ended", 11.0)
 
