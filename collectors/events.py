@@ -1,4 +1,4 @@
-"""The child's events, read as they are written: for the progress line and the choice of passes."""
+"""The child's events, read as written: for the status line, ``--live``, the choice of passes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from traceview.collectors.child.pairs import Block, Pair, interval, paired
+from traceview.collectors.compiling import CompileTail, Compiling
 from traceview.words import numbers as fmt
 
 _AT_ONCE = 1 << 20
@@ -51,7 +52,11 @@ class Pace:
 
 @dataclass(slots=True)
 class Story:
-    """What the events reported so far. ``crash_stance``: where an exception reached the top."""
+    """What the events reported so far. ``crash_stance``: where an exception reached the top.
+
+    ``compiling`` is what torch compiles now, and ``recompiled`` its last recompile; ``news`` are
+    the lines of ``--live`` that were not taken yet.
+    """
 
     phase: str | None = None
     stance: str | None = None
@@ -70,37 +75,47 @@ class Story:
     pace: Pace = field(default_factory=Pace)
     halves: dict[int, dict[str, Block]] = field(default_factory=dict)
     pairs: list[Pair] = field(default_factory=list)
+    compiling: Compiling | None = None
+    recompiled: Compiling | None = None
+    news: list[dict[str, Any]] = field(default_factory=list)
 
     def progress(self, now_us: float, began_us: float) -> str | None:
-        """The progress line: phase, pairs done, speedup so far, time left; None at the start.
+        """The status line: phase, compile, pairs done, speedup so far, time left; None at first.
 
         Times are Unix times in µs; ``began_us`` is the child's start.
         """
         elapsed_s = (now_us - (self.since_us or now_us)) / 1e6
+        latest = self.compiling or self.recompiled
+        compiles = []
+        if latest and (latest is self.compiling or now_us - latest.since_us < _SILENT_S * 1e6):
+            compiles.append(latest.words(now_us))
+        if self.words is None and compiles:
+            return compiles[0]
         if self.words is None:
             waited_s = (now_us - began_us) / 1e6
             if waited_s < _SILENT_S:
                 return None
             return f"waiting for the first compiled call, {waited_s:.0f} s"
-        parts = [self.words]
+        parts = [*([] if compiles and self.phase == "cold" else [self.words]), *compiles]
         if self.phase in ("block", "trial"):
             parts += [self.so_far] if self.so_far else []
             left_s = self.pace.left_s(elapsed_s)
             parts += [f"about {max(1.0, left_s):.0f} s left"] if left_s is not None else []
-        elif elapsed_s >= _SILENT_S:
+        elif elapsed_s >= _SILENT_S and not compiles:
             parts.append(f"{elapsed_s:.0f} s")
         return ", ".join(parts)
 
     @property
     def so_far(self) -> str | None:
         """``1.24–1.31× so far``: the interval; before six pairs the ratio alone."""
-        quiet = [pair for pair in self.pairs if not pair.compiles]
-        if not quiet:
+        ratio, found = self._speedup()
+        if ratio is None:
             return None
-        found = interval(quiet)
-        if found is None:
-            return f"{fmt.ratio(median(pair.ratio for pair in quiet))} so far"
-        return f"{fmt.ratio_interval(found)} so far"
+        return f"{fmt.ratio(ratio) if found is None else fmt.ratio_interval(found)} so far"
+
+    def _speedup(self) -> tuple[float | None, tuple[float, float] | None]:
+        quiet = [pair for pair in self.pairs if not pair.compiles]
+        return (median(pair.ratio for pair in quiet), interval(quiet)) if quiet else (None, None)
 
     @property
     def words(self) -> str | None:
@@ -144,6 +159,9 @@ class Story:
         self.phase, self.stance = _text(event.get("phase")), _text(event.get("stance"))
         self.detail, self.since_us = _text(event.get("detail")), at_us
         self.replayed = event.get("replayed") is True
+        if self.phase is not None:
+            keys = {"phase": self.phase, "detail": self.detail, "words": self.words}
+            self.news.append({"event": "phase", "t": at_us, **keys, "stance": self.stance})
         first, _, last = (self.detail or "").partition("/")
         number, of = (int(part[:9]) if part.isdecimal() else 0 for part in (first, last))
         if self.phase != "block" or not number:
@@ -167,6 +185,23 @@ class Story:
             sides[stance] = Block(duration_ms, steps, int(bool(event.get("compiles_inside"))))
             if len(sides) == 2:
                 self.pairs.append(paired(index, self.halves.pop(index)))
+                self._pair_measured(_number(event.get("t")))
+
+    def _pair_measured(self, at_us: float | None) -> None:
+        ratio, found = self._speedup()
+        low, high = found or (None, None)
+        elapsed_s = (at_us - self.since_us) / 1e6 if at_us and self.since_us else 0.0
+        left_s = self.pace.left_s(elapsed_s)
+        keys = {
+            "pairs": len(self.pairs),
+            "pair": self.pace.number or None,
+            "of": self.pace.of or None,
+            "speedup": ratio,
+            "low": low,
+            "high": high,
+            "seconds_left": None if left_s is None else round(left_s, 1),
+        }
+        self.news.append({"event": "blocks", "t": at_us, **keys})
 
     def _step(self, step: object) -> None:
         if isinstance(step, int) and (self.last_step is None or step > self.last_step):
@@ -176,15 +211,27 @@ class Story:
 class EventTail:
     """Reads on in every ``events-*.jsonl`` of a pass; one story for all its processes."""
 
-    def __init__(self, raw: Path) -> None:
-        self._raw = raw
+    def __init__(self, raw: Path, compiles: CompileTail | None = None) -> None:
+        self._raw, self._compiles = raw, compiles
         self._places: dict[Path, int] = {}
         self.story = Story()
 
     def poll(self) -> bool:
         """Read what came since, at most 1 MiB a file; True if any file had something."""
         found = sorted(self._raw.glob("events-*.jsonl"))
-        return sum(self._read_on(path) for path in found) > 0
+        read = sum(self._read_on(path) for path in found) > 0
+        if self._compiles is not None:
+            news, story = self._compiles.poll(), self.story
+            story.news += news
+            story.compiling = self._compiles.latest
+            story.recompiled = self._compiles.recompiled
+            read = read or bool(news)
+        return read
+
+    def take_news(self) -> list[dict[str, Any]]:
+        """Lines of ``--live`` since the last call."""
+        news, self.story.news = self.story.news, []
+        return news
 
     def finish(self) -> Story:
         """Read to the end."""

@@ -25,8 +25,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from traceview.collectors.compiling import CompileTail
 from traceview.collectors.events import EventTail, Story
-from traceview.collectors.options import Console
+from traceview.collectors.options import Console, Live
 from traceview.collectors.streams import StderrTee
 from traceview.errors import TargetUnusable
 from traceview.run import Ending
@@ -72,6 +73,14 @@ class Launch:
     stdout: int | None = None
     stderr: int = 2
     patience: Patience = field(default_factory=Patience)
+    live: Live = field(default_factory=lambda: Live(None))
+
+    @property
+    def compiles(self) -> CompileTail:
+        """What reads of its compiles while they go on."""
+        caches = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+        found = [Path(self.variables[name]) for name in caches if self.variables.get(name)]
+        return CompileTail(self.raw / "structured", found)
 
     @property
     def marker(self) -> str:
@@ -103,6 +112,7 @@ def launch(plan: Launch, console: Console) -> Outcome:
         shown.show(None)
         tee.close()
     story = watch.tail.finish()
+    watch.tell()
     notes = []
     if tee.full is not None:
         notes.append(f"The script's stderr was not saved completely ({tee.full}).")
@@ -140,7 +150,7 @@ class _Watch:
         shown: _Shown,
     ) -> None:
         self._plan, self._process, self._desk = plan, process, desk
-        self._tee, self._shown, self.tail = tee, shown, EventTail(plan.raw)
+        self._tee, self._shown, self.tail = tee, shown, EventTail(plan.raw, plan.compiles)
         self._began, self._began_us = time.monotonic(), time.time() * 1e6
         self._cause: str | None = None
         self._due: list[tuple[float, signal.Signals]] = []
@@ -158,6 +168,11 @@ class _Watch:
         if self._cause == "timeout":
             kill_tree(None, self._plan.marker)  # workers that outlived it
 
+    def tell(self) -> None:
+        """Write what is new to ``--live``."""
+        for event in self.tail.take_news():
+            self._plan.live.write(event)
+
     def ending(self, story: Story) -> Ending:
         """Our own stop counts as such whatever the exit code: the plan was complete by then."""
         returned = self._process.returncode
@@ -174,6 +189,7 @@ class _Watch:
         for arrived in self._desk.take():
             self._signalled(arrived, now)
         self.tail.poll()
+        self.tell()
         patience, timeout_s = self._plan.patience, self._plan.timeout_s
         if self._cause is None and timeout_s is not None and now - self._began >= timeout_s:
             self._end("timeout", now)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from types import TracebackType
+from typing import Any, Literal, Protocol
+
+from traceview.errors import UsageError
 
 _CHILD = Path(__file__).resolve().parent / "child"
 
@@ -20,6 +26,42 @@ class Console(Protocol):
         """The phase that is running, or None to take it off the screen again."""
 
 
+class Live:
+    """``--live FILE``: JSON lines about what goes on, added to the file; None: nowhere.
+
+    The collector waits for no reader: what a full pipe does not take is left out.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._fd: int | None = None
+        if path is None:
+            return
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            fact = f"{path} can't be written ({error.strerror})."
+            raise UsageError(fact, "Choose another file with --live.", slug="unwritable") from error
+        os.set_blocking(self._fd, False)
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+
+    def write(self, event: Mapping[str, Any]) -> None:
+        """One line, at once."""
+        if self._fd is not None:
+            with suppress(OSError):  # the file's disk is full, or the pipe; or its reader is gone
+                os.write(self._fd, (json.dumps(event, default=repr) + "\n").encode())
+
+
 @dataclass(frozen=True, slots=True)
 class CollectOptions:
     """One command line, checked.
@@ -32,6 +74,7 @@ class CollectOptions:
     ``bisect_s``: how long what is wrong is followed to its operator; ``record_mb``: size of the
     recording of numbers, with ``compare_outputs``. ``tlparse``: its report is
     written, too.
+    ``live``: where JSON lines about what goes on are written meanwhile.
     ``quiet_stdout_to_stderr`` keeps our stdout free for the diagnosis (``--json``).
     """
 
@@ -59,6 +102,7 @@ class CollectOptions:
     compile_options: Mapping[str, str | bool] = field(default_factory=dict)
     after_steps: int = 0
     for_steps: int | None = None
+    live: Path | None = None
 
     @property
     def lets_go_on(self) -> bool:

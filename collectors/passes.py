@@ -23,7 +23,7 @@ import traceview
 from traceview.collectors.child.config import COMPARING_S
 from traceview.collectors.child.secrets import masked_arguments, masked_variable
 from traceview.collectors.launch import Launch, Outcome, Patience, launch
-from traceview.collectors.options import CollectOptions, Console
+from traceview.collectors.options import CollectOptions, Console, Live
 from traceview.collectors.output_folder import OTHER_DISK, output_folder
 from traceview.collectors.probe import KERNEL_RANGES, PROVENANCE, Target, find_target
 from traceview.collectors.streams import Stdin
@@ -32,6 +32,7 @@ from traceview.errors import RunFolderError
 from traceview.run import Manifest, PassName, PassRecord, Run, owners, write_whole
 
 CHILD_FORMAT = 1
+_NOT_KEPT = ("out", "args", "live")
 # Steps past the one that crashed: enough to know that eager survives it.
 _BEYOND_CRASH = 3
 _OUTPUT = "what it prints then is in raw/baseline/stdout.txt."
@@ -63,13 +64,14 @@ def collect(options: CollectOptions, console: Console) -> Run:
     TargetUnusable if it can't be run at all, RunFolderError if the folder can't be written.
     """
     target = find_target(options, console)
-    with contextlib.ExitStack() as held:
-        return _collected(options, console, target, output_folder(options, console, held))
+    with contextlib.ExitStack() as held, Live(options.live) as live:
+        folder = output_folder(options, console, held)
+        return _collected(options, console, target, folder, live)
 
 
 def new_run(options: CollectOptions, target: Target, folder: Path) -> Run:
     """A run folder with its manifest, and nothing else yet."""
-    kept = {name: value for name, value in asdict(options).items() if name not in ("out", "args")}
+    kept = {name: value for name, value in asdict(options).items() if name not in _NOT_KEPT}
     manifest = Manifest(
         traceview=traceview.__version__,
         created_us=time.time() * 1e6,
@@ -84,10 +86,12 @@ def new_run(options: CollectOptions, target: Target, folder: Path) -> Run:
     return Run.create(folder, manifest)
 
 
-def _collected(options: CollectOptions, console: Console, target: Target, folder: Path) -> Run:
+def _collected(
+    options: CollectOptions, console: Console, target: Target, folder: Path, live: Live
+) -> Run:
     run = new_run(options, target, folder)
     try:
-        collector = _Collector(options, target, run, console)
+        collector = _Collector(options, target, run, console, live)
         cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
         for again in _more_passes(options, cold):
             collector.run_pass(again)
@@ -105,8 +109,10 @@ def _collected(options: CollectOptions, console: Console, target: Target, folder
 class _Collector:
     """One run folder and what every pass into it has in common."""
 
-    def __init__(self, options: CollectOptions, target: Target, run: Run, console: Console) -> None:
-        self._options, self._target, self._run = options, target, run
+    def __init__(
+        self, options: CollectOptions, target: Target, run: Run, console: Console, live: Live
+    ) -> None:
+        self._options, self._target, self._run, self._live = options, target, run, live
         self._console, self._user = console, dict(os.environ)
         self._stdin = Stdin()
 
@@ -145,9 +151,14 @@ class _Collector:
                 stdin=stdin,
                 stdout=stdout,
                 patience=self._patience(asked),
+                live=self._live,
             )
+            began = {"event": "pass_began", "t": record.started_us, "pass": asked.name}
+            self._live.write({**began, "run": str(run.folder), "why": asked.why})
             outcome = launch(plan, self._console)
-        record.ending = outcome.ending
+        record.ending = ending = outcome.ending
+        keys = {"pass": asked.name, "kind": ending.kind, "code": ending.code}
+        self._live.write({"event": "pass_ended", "t": time.time() * 1e6, **keys})
         self._note(*outcome.notes)
         with contextlib.suppress(RunFolderError):
             run.save()  # on a full disk collect() tries again, when the caches have made room

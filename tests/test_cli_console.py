@@ -155,3 +155,13 @@ def test_a_pipe_gets_a_line_after_ten_silent_seconds(capfd, monkeypatch):
         "traceview: cold compile, 15 s",
         "traceview: cold compile, 25 s",
     ]
+
+
+def test_no_line_where_a_script_writes_too(capfd, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(console_module.time, "monotonic", lambda: now[0])
+    console = Console(lines=False)
+    now[0] += 60
+    console.progress("cold compile, 60 s")
+    console.say("a sentence")
+    assert capfd.readouterr().err == "traceview: a sentence\n"

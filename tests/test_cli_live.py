@@ -124,6 +124,44 @@ while True:
     check(tmp_path, done, done.returncode)
 
 
+LIVE = """
+import torch
+@torch.compile(backend="aot_eager", dynamic=False)
+def train_step(x, n):
+    return (x * n).sin().sum()
+x = torch.ones(8, requires_grad=True)
+for step in range(2000):
+    train_step(x, 3 if step < 500 else 4).backward()
+"""
+
+
+def test_live_lines_tell_of_compiles_recompiles_and_blocks_while_it_runs(tmp_path):
+    live = tmp_path / "live.jsonl"
+    ran = diagnose(tmp_path, LIVE, "--live", str(live), "--blocks", "3", "--run-to-end")
+    assert ran.returncode == 0
+    lines = [json.loads(line) for line in live.read_text().splitlines()]
+    began = [each for each in lines if each["event"] == "compile_began"]
+    forward = [each for each in began if each["direction"] == "forward"]
+    assert [(each["function"], each["reason"]) for each in forward] == [
+        ("train_step", None),
+        ("train_step", "n == 3"),
+    ]
+    assert forward[0]["file"] == str(tmp_path / "train.py")
+    ended = [each for each in lines if each["event"] == "compile_ended"]
+    assert len(ended) == len(began)
+    assert all(0 < each["seconds"] < 60 for each in ended)
+    assert {"compile_phase", "phase", "blocks"} <= {each["event"] for each in lines}
+    assert (lines[0]["event"], lines[-1]["event"]) == ("pass_began", "pass_ended")
+    assert b"compiling train_step" not in ran.stdout + ran.stderr  # no terminal
+
+
+def test_a_live_file_that_cannot_be_written(tmp_path):
+    ran = diagnose(tmp_path, LIVE, "--live", str(tmp_path / "none" / "live.jsonl"))
+    assert ran.returncode == 2
+    assert b"none/live.jsonl can't be written" in ran.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_that_is_there_is_left_alone(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")

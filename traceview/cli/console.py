@@ -22,10 +22,12 @@ class Console:
 
     The script writes on the same terminal, so the position of the cursor is not known. The tag is
     written at the right edge of the current line, and the cursor restored. A terminal narrower than
-    60 columns gets no tag. What is no terminal gets a line where there was none for 10 seconds.
+    60 columns gets no tag. What is no terminal gets a line where there was none for 10 seconds;
+    without ``lines`` none: a script writes there, too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, lines: bool = True) -> None:
+        self._lines = lines
         self._terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._shown = 0
         self._line_at = time.monotonic()
@@ -37,8 +39,10 @@ class Console:
 
     def progress(self, text: str | None) -> None:
         """Show ``text`` in place of the last tag; None removes it. In a pipe: seldom, as a line."""
-        if not self._terminal and text and time.monotonic() - self._line_at >= LINE_EVERY_S:
-            self._line(text)
+        if self._lines and not self._terminal and text:
+            if time.monotonic() - self._line_at >= LINE_EVERY_S:
+                self._line(text)
+            return
         width = shutil.get_terminal_size().columns
         if not self._terminal or (text is None and not self._shown):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,10 +21,17 @@ if TYPE_CHECKING:
 
 
 INTERRUPTED = 130
+_LIVE = click.option(
+    "--live",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Add JSON lines to FILE while it runs: phases, compiles, recompiles, blocks, time left.",
+)
 
 
 @click.command("diagnose", cls=TargetCommand, context_settings=PASS_ON)
 @collecting
+@_LIVE
 @reporting
 @targeting
 def diagnose_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
@@ -38,6 +46,7 @@ def diagnose_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
 
 @click.command("collect", cls=TargetCommand, context_settings=PASS_ON)
 @collecting
+@_LIVE
 @targeting
 def collect_command(**options: Any) -> None:  # noqa: ANN401 (click's options)
     """Run SCRIPT and record it, without analysing it.
@@ -108,7 +117,7 @@ def collected(
     from traceview.cli.console import Console
 
     return collectors.collect(
-        collect_options(module, target, to_stderr=to_stderr, **options), Console()
+        collect_options(module, target, to_stderr=to_stderr, **options), Console(lines=False)
     )
 
 

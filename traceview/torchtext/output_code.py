@@ -139,6 +139,11 @@ class Call:
     nodes: Names
 
 
+def defines_kernel(line: str) -> bool:
+    """Whether a kernel's definition begins in ``line``."""
+    return _DEFINITION.match(line) is not None
+
+
 def parse_output_code(text: str) -> tuple[list[Kernel], list[Call]]:
     """Kernels that ``text`` defines, then library calls it makes, each in order of appearance.
 
