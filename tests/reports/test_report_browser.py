@@ -280,3 +280,4 @@ def test_a_compile_s_id_leads_to_what_tlparse_has_of_it(browser, tmp_path):
     for address, name in [(link.get_property("href"), link.text) for link in compiles]:
         browser.get(address)
         assert browser.execute_script("return document.querySelector(':target').id") == f"[{name}]"
+    browser.get_log("browser")  # tlparse's page has errors of its own
