@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any, TypeVar
+from urllib.parse import quote
 from zlib import crc32
 
 import msgspec
@@ -239,6 +240,17 @@ class View:
         section = _SHOWN_IN.get(table, "")
         known = self.sections.get(section)
         return section if known and known.line and section not in self.hidden else None
+
+    def tlparse(self, compile_id: str | None) -> str | None:
+        """Where tlparse's report in the run folder has a compile; None where that is not known.
+
+        Of several logs (one a rank) each has compiles of these ids.
+        """
+        links = self._diagnosis.links.items()
+        cold = [path for title, path in links if title.startswith("tlparse: cold/")]
+        if compile_id is None or len(cold) != 1:
+            return None
+        return f"./{quote(cold[0])}#{quote(f'[{compile_id}]', safe='')}"
 
     def few(self, rows: Sequence[T]) -> Sequence[T]:
         """The rows that one table shows."""

@@ -6,7 +6,7 @@ for (const box of document.querySelectorAll("[data-copy]")) {
   button.className = "copy";
   button.textContent = "Copy";
   button.addEventListener("click", async () => {
-    const code = box.querySelector("pre");
+    const code = box.querySelector("pre, .said");
     try {
       await navigator.clipboard.writeText(code.innerText);
       button.textContent = "Copied";
@@ -70,6 +70,19 @@ const UNITS = "article, tbody > tr, .notes > li, .unchecked > li, .graph, .pairs
 const units = [...document.querySelectorAll("main :is(" + UNITS + ")")].filter((unit) => !unit.parentElement.closest(UNITS));
 const boxes = [...document.querySelectorAll("main details")];
 const texts = new Map();
+const read = (unit) => {
+  const all = (chosen, value) => [unit, ...unit.querySelectorAll(chosen)].filter((part) => part.matches(chosen)).map((part) => value(part).toLowerCase());
+  return {
+    text: unit.textContent.toLowerCase(),
+    rule: all("[data-rule]", (part) => part.dataset.rule).flatMap((names) => names.split(" ")),
+    file: all(".where, .mono", (part) => part.textContent),
+  };
+};
+const holds = ({ text, rule, file }, word) => {
+  const [, kind, value] = word.match(/^(rule|file):(.*)$/) ?? [];
+  if (kind === "rule") return rule.some((name) => name.startsWith(value));
+  return kind === "file" ? file.some((place) => place.includes(value)) : text.includes(word);
+};
 let before = null;
 const narrow = () => {
   const sought = find.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -77,8 +90,8 @@ const narrow = () => {
   let hits = 0;
   const kept = new Set();
   for (const unit of units) {
-    if (!texts.has(unit)) texts.set(unit, unit.textContent.toLowerCase());
-    unit.hidden = !sought.every((word) => texts.get(unit).includes(word));
+    if (!texts.has(unit)) texts.set(unit, read(unit));
+    unit.hidden = !sought.every((word) => holds(texts.get(unit), word));
     if (unit.hidden || !sought.length) continue;
     hits += 1;
     for (let box = unit.parentElement.closest("details"); box; box = box.parentElement.closest("details")) kept.add(box);
@@ -93,6 +106,12 @@ const narrow = () => {
   if (!sought.length) before = null;
   find.nextElementSibling.textContent = sought.length ? hits + (hits === 1 ? " match" : " matches") : "";
 };
+const offered = new Set();
+for (const part of document.querySelectorAll("[data-rule]")) {
+  offered.add("rule:" + part.dataset.rule.split(" ")[0]);
+  if (part.dataset.file) offered.add("file:" + part.dataset.file);
+}
+for (const words of [...offered].sort()) find.list.append(new Option(words, words));
 find.parentElement.hidden = false;
 let due = 0;
 find.addEventListener("input", () => { clearTimeout(due); due = setTimeout(narrow, 120); });

@@ -2,10 +2,14 @@
 
 import pytest
 import sample
-from recordings import diagnosis_of
+from msgspec.structs import replace
+from recordings import diagnosis_of, unpack
 from screen import COLLISIONS, WIDE, fits, look, open_everything, rgb, show, weak
 
+from traceview.collectors.tlparse_report import write_reports
+from traceview.diagnosis.environment import links
 from traceview.reports import html
+from traceview.run import Run
 
 pytestmark = pytest.mark.browser
 REAL = ("gpu-transformer_training", "gpu-cudagraph_overwritten", "bad-rc_limit_hit")
@@ -186,3 +190,94 @@ def test_the_filter_keeps_what_matches_and_gives_the_rest_back(browser, addresse
 def test_without_scripts_there_is_no_filter(browser, addresses):
     show(browser, addresses["helped"], script=False)
     assert not browser.find_element("id", "find").is_displayed()
+
+
+def sieve(browser, words):
+    """What the filter keeps of findings and rows: the names of their rules, and their places."""
+    output = browser.find_element("css selector", "output[for=find]")
+    browser.execute_script(
+        "arguments[0].textContent = ''; find.value = arguments[1];"
+        "find.dispatchEvent(new Event('input'))",
+        output,
+        words,
+    )
+    wait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait(browser, 5)
+    wait.until(lambda _: "match" in output.text)
+    return browser.execute_script("""
+        const shown = (unit) => unit.checkVisibility({contentVisibilityAuto: true});
+        const units = [...document.querySelectorAll("main .finding, main .fold tbody > tr")];
+        return units.filter(shown).map((unit) => [
+          [unit, ...unit.querySelectorAll("[data-rule]")]
+            .flatMap((e) => (e.dataset.rule ?? "").split(" ")),
+          [...unit.querySelectorAll(".where, .mono")].map((e) => e.textContent).join(" "),
+        ]);
+    """)
+
+
+def test_the_filter_keeps_findings_of_a_rule_and_what_is_at_a_file(browser, addresses):
+    show(browser, addresses["bad-rc_limit_hit"])
+    offered = browser.execute_script("return [...find.list.options].map(option => option.value)")
+    rules = [each for each in offered if each.startswith("rule:")]
+    files = [each for each in offered if each.startswith("file:")]
+    assert len(rules) > 1
+    assert files
+    for rule in rules[:2]:
+        kept = sieve(browser, rule)
+        assert kept
+        assert all(rule.removeprefix("rule:") in names for names, _ in kept)
+    kept = sieve(browser, files[0])
+    assert kept
+    assert all(files[0].removeprefix("file:") in places for _, places in kept)
+    assert sieve(browser, f"{rules[0]} {files[0]} no-such-word") == []
+    assert sieve(browser, "rule:TV999") == []
+
+
+def test_every_remedy_has_a_button_that_copies_it(browser, addresses):
+    show(browser, addresses["bad-rc_limit_hit"])
+    open_everything(browser)
+    remedies = browser.find_elements("css selector", ".do:has(h4)")
+    assert len(remedies) > 1
+    copy = (
+        "const done = arguments[1]; navigator.clipboard.writeText = async (text) => done(text);"
+        "arguments[0].click()"
+    )
+    for remedy in remedies:
+        (button,) = remedy.find_elements("css selector", "button.copy")
+        said = remedy.find_element("css selector", "pre, .said")
+        code = remedy.find_elements("css selector", "pre")
+        text = browser.execute_async_script(copy, button)
+        assert text.strip()
+        assert text == (code[0] if code else said).get_property("innerText")
+
+
+@pytest.mark.parametrize("name", [name for name in REAL if name != "gpu-cudagraph_overwritten"])
+def test_the_ten_largest_tables_are_folded(browser, addresses, name):
+    show(browser, addresses[name], script=False)
+    open_ones = (
+        "return [...document.querySelectorAll('main table')].map(table => [table.rows.length, "
+        "table.checkVisibility({contentVisibilityAuto: true}), table.closest('section')?.id])"
+        ".sort((one, other) => other[0] - one[0])"
+    )
+    largest = browser.execute_script(open_ones)[:10]
+    assert len(largest) == 10
+    assert [each for each in largest if each[1]] == []
+
+
+def test_a_compile_s_id_leads_to_what_tlparse_has_of_it(browser, tmp_path):
+    run = Run.open(unpack("bad-gb_item", tmp_path))
+    problems = list(write_reports(run, run.manifest.passes[0]))
+    if any("tlparse was not found" in each for each in problems):
+        pytest.skip(problems[0])
+    assert problems == []
+    page = run.folder / "report.html"
+    found = diagnosis_of("bad-gb_item")
+    page.write_text(html.render(replace(found, links=links(run))), encoding="utf-8")
+    show(browser, page.as_uri())
+    open_everything(browser)
+    compiles = browser.find_elements("css selector", "#compile td:first-child a")
+    ids = [link.text for link in compiles]
+    assert ids == [row.compile_id for row in found.compiles]
+    for address, name in [(link.get_property("href"), link.text) for link in compiles]:
+        browser.get(address)
+        assert browser.execute_script("return document.querySelector(':target').id") == f"[{name}]"
+    browser.get_log("browser")  # tlparse's page has errors of its own

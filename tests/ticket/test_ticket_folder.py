@@ -129,6 +129,18 @@ def test_strict_has_no_name_or_line_of_the_user_s(cli, tmp_path):
     assert all(json.loads(line) for line in events.splitlines())
 
 
+def test_its_report_links_to_nothing_that_is_not_in_the_archive(cli, run):
+    index = run / "tlparse" / "cold" / "0" / "index.html"
+    index.parent.mkdir(parents=True)
+    index.write_text("tlparse's")
+    assert cli("ticket", "--no-run-env", run).code in (0, None)
+    made = members(run)
+    assert not any("tlparse" in name for name in made)
+    named = made["report.html"].decode().replace("<wbr>", "")
+    assert "tlparse/cold" not in named
+    assert "raw/cold/stderr.txt" in named
+
+
 def test_a_post_mortem_has_no_script(cli, run, tmp_path):
     log = next((run / "raw" / "cold").rglob("*.log"), None)
     source = log or unpack("bad-cap_compile_crash", tmp_path / "b") / "raw" / "cold" / "structured"

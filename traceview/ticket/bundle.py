@@ -322,7 +322,9 @@ def _make_private(facts: Facts, redaction: Redaction) -> None:
     for name in variables if redaction.level != "none" else ():
         if variables[name] and not HARMLESS_VARIABLES.fullmatch(name):
             variables[name] = "[masked variable]"
-    facts.diagnosis = from_json(diagnosis)
+    # The archive has the logs that tlparse reads, and no report of its own to link to.
+    rest = {title: path for title, path in diagnosis["links"].items() if "tlparse/" not in path}
+    facts.diagnosis = from_json({**diagnosis, "links": rest})
     facts.results = trials_from_json(results) if results else None
     facts.error, facts.versions, facts.command = own
     facts.left_out = [(name, why) for name, why in left_out]
