@@ -127,7 +127,7 @@ def check(
     if busy / step >= most_busy_share or launch < least_launch_share * idle:
         return
     eager = sum(row["waits_ms"] or 0.0 for row in first_rank(rows(tables, "outside_work")))
-    own = launch * (1.0 - sum(each.share for each in waiting(tables))) - eager
+    own = launch * (1.0 - sum(each.share for each in tables.once(waiting))) - eager
     if own < NOTABLE_SHARE * step:
         return
     region = first(tables, "regions")

@@ -295,13 +295,12 @@ def _more_ms(tables: Tables, op: str) -> tuple[float, str]:
 
     0 where they are the same: then it is the same work.
     """
-    ops = frame(tables, "cpu_ops").filter(
-        pl.col("step").is_not_null(), name=op.replace(".", "::", 1)
-    )
+    ops = frame(tables, "cpu_ops").filter(pl.col("step").is_not_null())
     sides = {}
     for stance in ("eager", "compiled"):
-        mine = ops.filter(stance=stance)
-        steps = max(1, frame(tables, "cpu_ops", stance=stance)["step"].n_unique())
+        in_steps = ops.filter(stance=stance)
+        mine = in_steps.filter(name=op.replace(".", "::", 1))
+        steps = max(1, in_steps.n_unique(["rank", "step"]))
         how = mine.select("input_dims", "concrete_inputs").unique().rows()
         sides[stance] = float(mine["duration_ns"].sum()) / 1e6 / steps, how
     (eager_ms, eager), (compiled_ms, compiled) = sides["eager"], sides["compiled"]
@@ -332,7 +331,7 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
     ops = list(dict.fromkeys(spent.get_column("op")))
     more_ms, arguments = _more_ms(tables, ops[0])
     more = more_ms > NOTABLE_SHARE * (step_ms(tables, "compiled") or inf)
-    blocked = [one for one in waiting(tables) if one.name == ops[0].replace(".", "::", 1)]
+    blocked = [one for one in tables.once(waiting) if one.name == ops[0].replace(".", "::", 1)]
     cause = _cause(tables, ops[0], blocked, more)
     why, what_to_do, snippet = _CAUSES[cause]
     if cause in ("none", "waiting"):

@@ -243,7 +243,7 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
 
 
 def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: float) -> Finding:
-    places = [place for text in code["user_lines"] or () if (place := location(text))]
+    places = _places(code)
     where = f" at {short(places[0])}" if places else ""
     step, lost = step_ms(tables, "compiled") or row["ms"], row["ms"] - copy_ms
     return Finding(
@@ -278,6 +278,10 @@ def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: flo
     )
 
 
+def _places(code: Row) -> list[Location]:
+    return [place for text in code["user_lines"] or () if (place := location(text))]
+
+
 def _about(tables: Tables, code: Row) -> frozenset[str]:
     key = code["compile_key"]
     return about(*(one for one in rows(tables, "compiles") if one["compile_key"] == key))
@@ -285,7 +289,7 @@ def _about(tables: Tables, code: Row) -> frozenset[str]:
 
 def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) -> Finding:
     scattered = row["bytes_kind"] == "at_most"
-    places = [place for text in code["user_lines"] or () if (place := location(text))]
+    places = _places(code)
     at_most = "at most " if scattered else ""
     where = f" at {short(places[0])}" if places else ""
     took, least = milliseconds(row["ms"]), milliseconds(copy_ms)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
@@ -387,14 +387,13 @@ class Repeated:
 class _Spread(NamedTuple):
     """What a value in a Triton kernel differs by, and what it is computed for, as names."""
 
-    by: frozenset[str] = frozenset()  # index variables, and loaded indices that are checked
-    over: frozenset[str] = frozenset()  # dimensions: x, y, z, r0_
+    by: Set[str] = frozenset()  # index variables, and loaded indices that are checked
+    over: Set[str] = frozenset()  # dimensions: x, y, z, r0_
 
-    @staticmethod
-    def of(parts: Iterable[_Spread]) -> _Spread:
-        known = list(parts)
-        by, over = ([each[at] for each in known] for at in (0, 1))
-        return _Spread(frozenset().union(*by), frozenset().union(*over))
+
+def _checked(body: str) -> dict[str, int]:
+    """Loaded indices whose range a Triton kernel checks, and how many values they can have."""
+    return {match["name"]: int(match["size"]) for match in _CHECKED.finditer(body)}
 
 
 def repeated_in_triton(source: str) -> list[Repeated]:
@@ -404,7 +403,7 @@ def repeated_in_triton(source: str) -> list[Repeated]:
     loaded index the kernel checks the range.
     """
     _, jit, body = source.rpartition(_JIT)
-    checked = {match["name"]: int(match["size"]) for match in _CHECKED.finditer(body)}
+    checked = _checked(body)
     code, spreads = TritonCode(), dict[str, _Spread]()
     found: dict[str, list[tuple[int, int, bool]]] = {}
     for line in body.splitlines() if jit else ():
@@ -415,19 +414,20 @@ def repeated_in_triton(source: str) -> list[Repeated]:
         value = match["value"]
         loaded = next(code.accesses(value), None)
         text = loaded[2] if loaded else value
-        parts = [_Spread(frozenset({name}), code.over(name)) for name in _INDEX_NAME.findall(text)]
+        names = _INDEX_NAME.findall(text)
+        by, over = set(names), set[str]().union(*map(code.over, names))
         for name in _TMP.findall(text):
             spread = spreads.get(name, _Spread())
-            by = frozenset({name}) if loaded and name in checked else spread.by
-            parts.append(_Spread(by, spread.over))
+            by |= {name} if loaded and name in checked else spread.by
+            over |= spread.over
         if "broadcast_to" in text:
-            parts.append(_Spread(over=frozenset(map(str.lower, _BLOCK.findall(text)))))
-        spread = spreads[match["name"]] = _Spread.of(parts)
+            over.update(map(str.lower, _BLOCK.findall(text)))
+        spreads[match["name"]] = _Spread(by, over)
         for function in _FUNCTION.findall(value):
-            often, few = code.size(spread.over), code.values(spread.by, checked)
+            often, few = code.size(over), code.values(by, checked)
             if often and few and few < often:
                 kinds = found.setdefault(function, [])
-                kinds.append((often, few, bool(spread.by & checked.keys())))
+                kinds.append((often, few, bool(by & checked.keys())))
     return [
         Repeated(
             function,
@@ -450,7 +450,7 @@ class Additions(NamedTuple):
 def additions(source: str) -> Additions | None:
     """Of the atomic addition with the most values for a place; None where that is not known."""
     body = source.rpartition(_JIT)[2]
-    checked = {match["name"]: int(match["size"]) for match in _CHECKED.finditer(body)}
+    checked = _checked(body)
     code, found = TritonCode(), list[Additions]()
     for line in body.splitlines():
         code.line(line)

@@ -143,7 +143,6 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         changed = [_changed(graph, graph.nodes[name], onto) for name in chain]
         if whole is None or None in changed:
             continue
-        # Whether the result is copied back to an input of the graph.
         copied = _copied(graph, end, root)
         write = Write(
             len(chain),
