@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from traceview.derive.facts.rows import called_in
 from traceview.rules._recompiles import readable
 from traceview.rules.kit import Location, Row, Tables, first_rank, frame, milliseconds, rows
 from traceview.torchtext import marks
@@ -69,10 +70,7 @@ def waiting(tables: Tables) -> list[Waiting]:
     """The longest first. No cudagraph can hold one: nothing may wait while it is recorded."""
     ops = compiled_rows(tables, "cpu_ops").filter(pl.col("step").is_not_null())
     calls = compiled_rows(tables, "kernel_launches").drop_nulls("graph_key")
-    code = ops.filter(pl.col("name").str.starts_with(marks.GRAPH)).select(parent_id="op_id")
-    called = ops.join(code.unique(), on="parent_id", how="semi").filter(
-        pl.col("name").str.contains("::")
-    )
+    called = called_in(ops, marks.GRAPH).filter(pl.col("name").str.contains("::"))
     inside = calls.select("step", "tid", "kind", at="start_ns").join(
         called.select("step", "tid", "op_id", "name", "start_ns", "duration_ns"),
         on=["step", "tid"],

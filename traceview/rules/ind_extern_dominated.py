@@ -52,6 +52,7 @@ from math import inf
 
 import polars as pl
 
+from traceview.derive.facts.rows import called_in
 from traceview.parse.kineto.categories import is_foreign, operator_category
 from traceview.rules._gain import Waiting, location, waiting
 from traceview.rules.kit import (
@@ -183,8 +184,7 @@ def check(
     else:
         # Operators that generated code calls, with what they call themselves.
         ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("step").is_not_null())
-        code = ops.filter(pl.col("name").str.starts_with(marks.GRAPH)).select(parent_id="op_id")
-        called = ops.join(code.unique(), on="parent_id", how="semi").with_columns(
+        called = called_in(ops, marks.GRAPH).with_columns(
             op=pl.col("name").str.replace("::", ".", literal=True)
         )
         steps = max(1, ops["step"].n_unique())

@@ -33,6 +33,12 @@ def rows(tables: Tables, name: str, /, **equal: object) -> list[Row]:
     return list(tables.once(_rows, name, *equal.items()))
 
 
+def called_in(ops: pl.DataFrame, begin: str) -> pl.DataFrame:
+    """Of rows of ``cpu_ops`` those that one whose name begins so calls itself."""
+    within = ops.filter(pl.col("name").str.starts_with(begin)).select(parent_id="op_id")
+    return ops.join(within.unique(), on="parent_id", how="semi")
+
+
 def measured_pass(tables: Tables) -> str | None:
     """The pass that findings and sections are about; None where no table names a known one."""
     recorded = filter(tables.has, _TELLING)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from traceview.derive.facts.rows import Row, first, first_rank, frame, rows, step_ms
+from traceview.derive.facts.rows import Row, called_in, first, first_rank, frame, rows, step_ms
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
 
@@ -94,10 +94,7 @@ def _checks(tables: Tables, of: str, names: Sequence[str], counted: str) -> Row:
     Checks are the operators ``names`` that are called right in ``of``, counted by one of them.
     """
     ops = frame(tables, "cpu_ops", stance="compiled").filter(pl.col("step").is_not_null())
-    parents = ops.filter(pl.col("name").str.starts_with(of)).select(parent_id="op_id")
-    checks = ops.filter(pl.col("name").is_in(names)).join(
-        parents.unique(), on="parent_id", how="semi"
-    )
+    checks = called_in(ops, of).filter(pl.col("name").is_in(names))
     count = checks.filter(pl.col("name") == counted).height
     steps = ops["step"].n_unique()
     counts, timed = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
