@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import itertools
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +28,8 @@ from .driver import Driver, Parts
 from .gate import counting
 from .listener import Calls
 from .logs import nothing_shown
-from .operators import Rounded, is_float
+from .operators import Own, Rounded, is_float
+from .pieces import definition
 from .recorder import Recorder
 from .replay import (
     GRADIENT,
@@ -358,7 +360,8 @@ class _Check:
         apart = differences(torch, eager, self._run("compiled", written=eager))
         if not apart:
             raise NotReplayed("its results have other shapes compiled and in eager")
-        noise, low, place = dict[str, float](), None, None
+        noise, low, function, place = dict[str, float](), None, None, None
+        unrecorded, own = dict[str, float](), Own(torch)
         if max(apart.values()) > _APART:
             # in this order, since a call may be another one every second time
             again = differences(torch, eager, self._run("compiled", eager))
@@ -370,9 +373,13 @@ class _Check:
                     "results differ, and may depend on which of equal values is taken"
                 )
             low = rounded.low
+            with _without_cudagraphs(own) as runs:
+                run = self._run("compiled", eager)
+            unrecorded = differences(torch, eager, run) if runs else {}
             function = marked_constant(self._gate.original, self._owners, self._parts.frames)
-            place = function and function.__code__
-            self._parts.sources.keep(place and place.co_filename)
+            reads = [each for each in own.functions.values() if each is not None]
+            place = definition(function or (reads[0] if len(reads) == 1 else None))
+            self._parts.sources.keep(place and place[0])
         off = {name: part / (noise.get(name, 0.0) + _APART) for name, part in apart.items()}
         # A wrong output has wrong gradients.
         worst = max(off, key=lambda name: (off[name] > 1.0 and GRADIENT not in name, off[name]))
@@ -384,9 +391,11 @@ class _Check:
             "relative_error": apart[worst],
             "noise": noise.get(worst),
             "low_precision": low,
-            "constant": place and place.co_name,
-            "file": place and place.co_filename,
-            "line": place and place.co_firstlineno,
+            "without_cudagraph": unrecorded.get(worst),
+            "operators": list(own.functions),
+            "constant": function and function.__name__,
+            "file": place and place[0],
+            "line": place and place[1],
         }
 
     def _run(self, stance: str, written: Results | None = None, watch: Any = None) -> Results:
@@ -473,6 +482,27 @@ class _Objects:
             elif isinstance(now, set) and now != then:
                 now.clear()
                 now.update(then)
+
+
+@contextmanager
+def _without_cudagraphs(watch: Own) -> Iterator[list[Any]]:
+    """What cudagraphs would replay runs, watched; the list has what ran so."""
+    trees, ran = sys.modules.get("torch._inductor.cudagraph_trees"), list[Any]()
+    if trees is None:
+        yield ran
+        return
+
+    def run(manager: Any, inputs: list[Any], function: Any) -> Any:
+        ran.append(function)
+        with watch:
+            return manager.ids_to_funcs[function].model(inputs)
+
+    manager, replaying = trees.CUDAGraphTreeManager, trees.CUDAGraphTreeManager._run
+    manager._run = run
+    try:
+        yield ran
+    finally:
+        manager._run = replaying
 
 
 @contextmanager

@@ -215,7 +215,8 @@ class Session:
         from .repeat import CHECK, CHECK_S, check_results
 
         config, taker = self._config, self._taker
-        wanted = config.mode == "paired" and config.pass_name == "cold" and self._serving is None
+        wanted = config.mode == "paired" or config.compare_outputs
+        wanted = wanted and config.pass_name == "cold" and self._serving is None
         if taker is None or not wanted or config.nproc > 1 or self._driver.several_threads:
             return
         left_s = self._left_s
