@@ -396,15 +396,10 @@ def _of_own_code(own: OwnCode, *, shown: bool) -> Iterator[str]:
         apart = f"{fmt.percent(own.relative_error)}; roundings make {tiny(own.noise)}"
         yield f"{own.name}: differs from eager by {apart}"
     yield "Only in the code that the script compiled: compiled again it is right."
-    at = f" at {names.at_line(PurePath(own.file).name, own.line)}" if own.file and own.line else ""
     if own.recorded:
         yield "Its cudagraph replays what has changed since it was recorded."
-        if own.operators:
-            yield f"Of your operators it holds: {', '.join(own.operators)}{at}"
     elif own.constant:
-        yield f"It keeps what {own.constant}(){at} gave while it was compiled."
-    else:
-        yield "It may hold a value that has changed since."
+        yield f"It keeps what {own.constant}() gave while it was compiled."
 
 
 def _first_wrong(one: OutputDifference) -> str:

@@ -212,7 +212,7 @@ class Session:
 
     def _check_results(self) -> None:
         """With the script's objects as it left them: do compiled code and eager still agree?"""
-        from .repeat import CHECK, CHECK_S, check_results
+        from .own_code import CHECK, CHECK_S, check_results
 
         config, taker = self._config, self._taker
         wanted = config.mode == "paired" or config.compare_outputs

@@ -213,10 +213,13 @@ def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any
         left_out = [{"callable": None, "name": None, "reason": reason}]
     compared = any(each.outcome != "not_compared" for each in outputs)
     verdict = "differ" if differences else "agree" if compared else "not_compared"
+    modes = {row["region_id"]: row["mode"] for row in focus.rows(tables["regions"])}
     named = [
-        _fault(each, faults[each.region_id])
+        _own_fault(each, each.own_code, modes.get(each.region_id))
+        if each.own_code
+        else _fault(each, faults[each.region_id])
         for each in outputs
-        if each.differences and each.region_id in faults
+        if each.own_code or (each.differences and each.region_id in faults)
     ]
     answer = {
         "format": 1,
@@ -269,6 +272,37 @@ def _fault(one: ComparedOutputs, row: Mapping[str, Any]) -> dict[str, Any]:
         "worst": {**values, "float64": row["exact"]} if row["result"] else None,
         "no_script": row["script_why"],
         "not_found": row["why"],
+    }
+
+
+#: Settings with which a callable is compiled without cudagraphs, by its mode.
+_NO_CUDAGRAPHS = {
+    "reduce-overhead": "mode=default",
+    "max-autotune": "mode=max-autotune-no-cudagraphs",
+}
+
+
+def _own_fault(one: ComparedOutputs, own: OwnCode, mode: str | None) -> dict[str, Any]:
+    """The same of what only the script's own compiled code has wrong."""
+    place = {"file": own.file, "line": own.line} if own.file else None
+    without = _NO_CUDAGRAPHS.get(mode or "", "torch._inductor.config.triton.cudagraphs=False")
+    nothing = ("module", "kernel", "worst", "script", "reproduced")
+    return {
+        "callable": one.name,
+        "callable_location": {"file": one.file, "line": one.line},
+        "operator": own.operators[0] if len(own.operators) == 1 else None,
+        "operators": list(own.operators),
+        "location": place if own.operators else None,
+        "part": "cudagraph" if own.recorded else "constant" if own.constant else None,
+        "part_name": own.constant,
+        "part_location": place if own.constant else None,
+        "graph": "backward" if own.name.startswith("gradient") else "forward",
+        "remedies": [without] if own.recorded else ["torch.compiler.reset()"],
+        **dict.fromkeys(nothing),
+        "no_script": "compiled again it is right",
+        "not_found": None if own.recorded or own.constant else "the value that has changed",
+        "tries": 0,
+        "seconds": 0.0,
     }
 
 

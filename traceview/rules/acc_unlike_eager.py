@@ -21,7 +21,7 @@ ten times that noise and more than 0.1 % (2 % where something is computed in low
 silent where eager draws random numbers, where results may depend on which of equal values an
 operator takes, and where the call would compile again.
 
-Where cudagraphs were replayed, the same compiled code runs once more without them, which tells
+Where cudagraphs were replayed, the same compiled code runs once more without them, which shows
 whether they are what is wrong.
 
 ## What to do
