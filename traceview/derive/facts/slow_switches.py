@@ -121,5 +121,5 @@ def _as_timed(tables: Tables, events: pl.DataFrame, steps: int) -> float | None:
         profiled = windows[-1]["host_ms"] / steps if windows else None
     if not profiled or timed is None:
         return None
-    share: float = events["duration_ns"].sum() / 1e6 / steps / profiled
+    share = float(events["duration_ns"].sum()) / 1e6 / steps / float(profiled)
     return share * timed
