@@ -468,6 +468,14 @@ class TestOtherWork:
         assert eager == pytest.approx(sum(pair[0] for pair in times) / len(times))
         assert compiled == pytest.approx(sum(pair[1] for pair in times) / len(times))
 
+    def test_a_compile_that_does_not_come_back_is_no_part_of_it(self):
+        times = [*self.TIMES[:3], (4.0, 3.0), *self.TIMES[3:], (4.0, 3.2), (4.1, 3.1)]
+        rows = blocks([(4.0, 1.0), *times])
+        rows[1] |= {"duration_ms": 9_000.0, "compiles_inside": 1}
+        row = row_of(blocks=rows)
+        assert (row["outcome"], row["compiles_between"]) == ("helped", 0)
+        assert row["compiled_mean_ms"] == pytest.approx(sum(pair[1] for pair in times) / len(times))
+
     def test_what_happens_once_does_not(self):
         assert self.means([*self.TIMES, (4.0, 9.0)]) == (None, None)
 

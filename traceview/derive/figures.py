@@ -135,6 +135,7 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
     low, high = timed_ms.interval or (None, None)
     other = pairs.filter("other_work", pl.col("speedup").is_not_null(), clock=used["clock"][0])
     steps = used.filter(~pl.col("replayed").fill_null(False))  # a replay never compiles
+    other = _recurring(other, steps["pair_index"])
     eager_mean, compiled_mean = _means(other, steps, blocks, anchor)
     return Figures(
         basis="paired_blocks",
@@ -155,16 +156,24 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
     )
 
 
-def _means(
-    other: pl.DataFrame, used: pl.DataFrame, blocks: pl.DataFrame, anchor: pl.Expr
-) -> tuple[float | None, float | None]:
-    """Mean ms per step of both stances with the pairs that held ``other`` work, if it recurs.
+def _recurring(other: pl.DataFrame, used: pl.Series) -> pl.DataFrame:
+    """Of pairs that held other work, those whose kind recurs: compiling, or any other.
 
     What happens once (a late recompile) is no part of a step; what comes back in the later half of
     the pairs is, on average: a generation loop sets up each sequence between its steps.
     """
-    middle = used["pair_index"].median()
-    if used.is_empty() or other.height < RECURS or not (other["pair_index"] > middle).any():
+    compiling = pl.col("compiles_inside") > 0
+    kinds = [other.filter(compiling), other.filter(~compiling)]
+    often = [kind for kind in kinds if kind.height >= RECURS]
+    late = [kind for kind in often if (kind["pair_index"] > used.median()).any()]
+    return pl.concat([other.clear(), *late])
+
+
+def _means(
+    other: pl.DataFrame, used: pl.DataFrame, blocks: pl.DataFrame, anchor: pl.Expr
+) -> tuple[float | None, float | None]:
+    """Mean ms per step of both stances with the pairs that held ``other`` work, which recurs."""
+    if used.is_empty() or other.is_empty():
         return None, None
     indexes = [*used["pair_index"], *other["pair_index"]]
     means = (
