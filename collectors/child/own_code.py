@@ -168,32 +168,37 @@ class _Check:
             args, kwargs = cloned((taken.args, taken.kwargs), torch)
             named = list(named_tensors(self._found, gate.original, args, kwargs, torch))
             before = [version_of(tensor) for *_, tensor in named]
-            with watch or ExitStack():
+            watch = watch or ExitStack()
+            with watch:
                 result = gate.target(*args, **kwargs)
-                slopes = self._graded(result, named, stance)
-        found = slopes | dict(outputs(result, torch)) | self._objects.rebound(torch)
+                ends = self._ends(result, stance)
+            found = {name: _copied(each, torch) for name, each in outputs(result, torch)}
+            # As in a script: a cudagraph of the backward was recorded when this was gone.
+            del result
+            with watch:
+                found |= self._graded(ends, named)
+        found |= self._objects.rebound(torch)
         for (_, name, tensor), version in zip(named, before, strict=True):
             key = f"{name} (written)"
             if key in (written or ()) or version_of(tensor) != version:
                 found[key] = tensor
-        kept = {
-            name: torch.tensor(each, dtype=torch.float64)
-            if isinstance(each, float)
-            else each.detach().clone()
-            for name, each in found.items()
-            if isinstance(each, float) or is_float(each, torch)
-        }
+        kept = {name: _copied(each, torch) for name, each in found.items()}
         self._put_back()
-        return kept
+        return {name: each for name, each in kept.items() if each is not None}
 
-    def _graded(self, result: Any, named: Sequence[Named], stance: str) -> dict[str, Any]:
-        """Gradients by name: where a backward was compiled, and none of these runs failed in it."""
-        made = made_of(result, self._parts.torch)
-        if self._gradients is None or not has_backward(made):
+    def _ends(self, result: Any, stance: str) -> list[Any]:
+        """Where the backward of this result begins; nowhere if none of it was compiled."""
+        if self._gradients is None or not has_backward(made_of(result, self._parts.torch)):
             self._gradients = None
+            return []
+        return self._gradients.ends(result, first=stance == "eager")
+
+    def _graded(self, ends: Sequence[Any], named: Sequence[Named]) -> dict[str, Any]:
+        """Gradients by name, as long as none of these runs failed in its backward."""
+        if self._gradients is None:
             return {}
         try:
-            return self._gradients.of(result, leaves_of(named), first=stance == "eager")
+            return self._gradients.since(ends, leaves_of(named))
         except Exception:  # noqa: BLE001 - what only a backward meets, the outputs are there
             self._gradients = None
             return {}
@@ -201,6 +206,13 @@ class _Check:
     def _put_back(self) -> None:
         self._objects.put_back()
         self._state.restore()
+
+
+def _copied(value: Any, torch: Any) -> Any:
+    """A copy of a floating-point result; None of any other."""
+    if isinstance(value, float):
+        return torch.tensor(value, dtype=torch.float64)
+    return value.detach().clone() if is_float(value, torch) else None
 
 
 class _Objects:

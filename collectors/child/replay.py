@@ -195,9 +195,32 @@ class Gradients:
 
     def of(self, result: Any, leaves: Mapping[str, Any], *, first: bool) -> dict[str, Any]:
         """By name, of what ``result`` depends on. ``first``: the weights are rounded as it is."""
-        torch, made = self._torch, made_of(result, self._torch)
-        if not made or not leaves:
+        made = made_of(result, self._torch)
+        return self._since(made, self._of(made, first), leaves) if made else {}
+
+    def ends(self, result: Any, *, first: bool) -> list[Any]:
+        """The weighted sums themselves: these do not hold what they are sums of."""
+        made = made_of(result, self._torch)
+        pairs = zip(made, self._of(made, first), strict=True)
+        return [(each * weight.conj()).real.sum() for each, weight in pairs]
+
+    def since(self, ends: Sequence[Any], leaves: Mapping[str, Any]) -> dict[str, Any]:
+        """By name, of what ``ends`` depend on."""
+        return self._since(ends, None, leaves) if ends else {}
+
+    def _since(
+        self, ends: Sequence[Any], weights: Any, leaves: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if not leaves:
             return {}
+        grad = self._torch.autograd.grad
+        found = grad(list(ends), list(leaves.values()), weights, allow_unused=True)
+        pairs = zip(leaves, found, strict=True)
+        return {name: each for name, each in pairs if each is not None}
+
+    def _of(self, made: Sequence[Any], first: bool) -> list[Any]:
+        """The weights of these outputs."""
+        torch = self._torch
         if [each.shape for each in made] != [each.shape for each in self._weights]:
             generator = torch.Generator().manual_seed(0)
             weights = [torch.randn(m.shape, generator=generator, dtype=torch.float64) for m in made]
@@ -206,9 +229,7 @@ class Gradients:
                 self._weights = weights
         else:
             weights = [weight.to(each) for weight, each in zip(self._weights, made, strict=True)]
-        found = torch.autograd.grad(made, list(leaves.values()), weights, allow_unused=True)
-        pairs = zip(leaves, found, strict=True)
-        return {name: each for name, each in pairs if each is not None}
+        return weights
 
 
 def has_backward(made: Iterable[Any]) -> bool:

@@ -110,7 +110,8 @@ MOST_EVIDENCE = 5
 NOTABLE_SHARE = 0.05
 #: On steps so long that 5 % is seldom reached, 0.05 ms is still what five launches cost …
 _NOTABLE_MS = 0.05
-#: … but what is below 1 % of a step is not seen in any measurement.
+#: … but what is below 1 % of a step is not seen in any measurement, nor what is less than the run's
+#: own figure is uncertain by.
 _UNSEEN_SHARE = 0.01
 #: In a step that compiling slows down, a fifth of what is lost is worth a warning.
 _LOST_SHARE = 0.20
@@ -127,11 +128,20 @@ def severity(tables: Tables, ms_per_step: float | None) -> Severity:
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     if ms_per_step is None or compiled is None or not is_timed(tables):
         return "warning"
-    notable = min(NOTABLE_SHARE * compiled, max(_NOTABLE_MS, _UNSEEN_SHARE * compiled))
+    unseen = max(_UNSEEN_SHARE, _uncertain_share(tables)) * compiled
+    notable = min(NOTABLE_SHARE * compiled, max(_NOTABLE_MS, unseen))
     lost = compiled - eager if eager is not None and outcome(tables) == "hurt" else 0.0
     if lost > 0:
         notable = min(notable, _LOST_SHARE * lost)
     return "warning" if ms_per_step >= notable else "info"
+
+
+def _uncertain_share(tables: Tables) -> float:
+    """Half of the interval of the speedup, as part of it; 0 where there is none."""
+    found = speedup(tables)
+    if not found or not found["speedup"] or found["speedup_low"] is None:
+        return 0.0
+    return float(found["speedup_high"] - found["speedup_low"]) / 2 / float(found["speedup"])
 
 
 def compile_seconds(compiles: Iterable[Row]) -> float | None:
