@@ -30,7 +30,8 @@ STAYS = [
     "BLOCK_M=128, ACC_TYPE='tl.float32'", "{'XBLOCK': 'constexpr'}", "pad_token: <pad>",
     "sort_key=loss", "--max-tokens 512", "--lr 0.1", "secret = getpass()",
     "signature={'in_ptr0': '*fp32'}", "TORCH_LOGS=+dynamo", "CUDA_VISIBLE_DEVICES=0",
-    "unexpected key: model.layer1",
+    "unexpected key: model.layer1", "docker run -u 1000:1000 image", "python -u train.py:12",
+    "token | type: int64[32, 128]", "('token', 'embedding_layer_12')", "password -> forward_12_0",
 ]  # fmt: skip
 GOES = [
     ("Cookie: a=1; session=Zx81kQ22pp; b=2", "Zx81kQ22pp"),
@@ -38,6 +39,10 @@ GOES = [
     ('{\\"api_key\\": \\"Zx81kQ22pp\\"}', "Zx81kQ22pp"),
     ("my token is aB3dE5fG7hJ9kL1mN3pQ", "aB3dE5fG7hJ9kL1mN3pQ"),
     ("password=ab1", "ab1"),
+    ("| name | api_key | Zx81kQ22ppLw |", "Zx81kQ22ppLw"),
+    ("│ token │ Zx81kQ22ppLw │", "Zx81kQ22ppLw"),
+    ("<password>Zx81kQ22ppLw</password>", "Zx81kQ22ppLw"),
+    ("curl -u ada:Zx81kQ22 address", "Zx81kQ22"),
     ("L['city'] == 'Springfield 12'", "Springfield 12"),
     ("export DEPLOY_TARGET=blue-7-prod", "blue-7-prod"),
     ("environ({'DEPLOY_TARGET': 'blue-7-prod'})", "blue-7-prod"),

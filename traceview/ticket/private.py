@@ -84,14 +84,20 @@ _WIDE = re.compile(r"(?:[\t -~]\x00){6,}|(?:\x00[\t -~]){6,}")
 _STRONG = "|".join((*sorted(STRONG_NAMES), "cookie", rf"(?:{'|'.join(sorted(STRONG_KEYS))})_?key"))
 _WEAK = f"(?i:{'|'.join(sorted(WEAK_NAMES))})"
 _BETWEEN = r"\\*[\"']?\]?\s{0,3}(?:=|:|%3[aAdD])\s{0,3}\\*[\"']?"
-_RANDOM = r"[A-Za-z0-9+/_.~\-]{0,40}[A-Za-z][+/_.~\-]{0,3}[0-9][+/_.~\-]{0,3}[A-Za-z]"
+_SIGNS = r"[+/_.~\-]{0,3}"
+_RANDOM = (
+    rf"[A-Za-z0-9+/_.~\-]{{0,40}}(?:[A-Za-z]{_SIGNS}[0-9]+{_SIGNS}[A-Za-z]"
+    rf"|[0-9]{_SIGNS}[A-Za-z]+{_SIGNS}[0-9])"
+)
 _HINTS = "|".join(
     (
         rf"(?i:{_STRONG})[A-Za-z0-9_.\-]{{0,24}}{_BETWEEN}[^\s\"'\\\[\](){{}}<>,;=&]",
         rf"{_WEAK}{_BETWEEN}(?:[A-Za-z]+\s+)?{_RANDOM}",
         rf"--?[A-Za-z0-9_.\-]{{0,30}}(?:(?i:{_STRONG})[A-Za-z0-9_.\-]{{0,20}}|{_WEAK})\s+[^\s\-]",
-        r"(?i:bearer|basic|token|secret|password|credential|key)s?(?: is| was| of)?[\s\"'`<(]{1,3}"
-        + _RANDOM,
+        r"(?i:bearer|basic)\s+" + _RANDOM,
+        r"(?i:token|secret|passw(?:or)?d|credential|(?:api|access)[_ -]?key)s?"
+        r"(?:\s+(?:is|was|of))?(?:[\s\"'`<>(,|:=\\-]|[^\x00-\x7F]|\\u[0-9a-f]{4})+" + _RANDOM,
+        r"(?:^|[\s\"'])(?:-u|--user|--proxy-user)[\s=]\s*\\*[\"']?[^:/\s\"']+:[^\s\"'\\]",
         r"[A-Za-z0-9]@[A-Za-z0-9][A-Za-z0-9\-]*\.[A-Za-z]",
         r"://[^\s/?#'\"]*@|[A-Za-z0-9_+\-]:[^\s:@/'\"]+@[A-Za-z0-9]",
         r"(?:^|[^A-Za-z0-9_.\-]|\\[nt])(?:[0-9]{1,3}\.){3}[0-9]",
