@@ -17,7 +17,7 @@ from traceview.diagnosis import to_json
 from traceview.ticket.bundle import pieces
 from traceview.ticket.private import is_harmless
 from traceview.ticket.redaction import Redaction, latin, packed_forms, text_forms
-from traceview.ticket.source import without_strings
+from traceview.ticket.source import hide_source, without_strings
 
 STAYS = [
     "nvidia-cudnn-cu12 9.10.2.21", "nvidia-cublas-cu12==12.8.4.1", "cuDNN version: 9.1.0.70",
@@ -180,6 +180,30 @@ def test_words_of_findings_are_not_replaced(name):
     words = sum(len(re.findall(r"[A-Za-z]{2,}", text)) for text in texts)
     assert words > 100
     assert sum(text.count("[masked") for text in private) <= words / 100
+
+
+def test_strict_hides_modules_and_what_dynamo_makes_of_names():
+    redaction = Redaction("strict")
+    source = "def sharpen(x):\n    return x\n"
+    hide_source("0f-encoder.py", source, redaction, "acme/nets/encoder.py")
+    hide_source("1f-train.py", "def forward(x):\n    return x\n", redaction, "src/utils/tools.py")
+    for text, hidden in (
+        (
+            "$PROJECT/acme/nets/encoder.py:3",
+            "$PROJECT/user_module_1/user_module_2/user_file_1.py:3",
+        ),
+        ("acme.nets.encoder.sharpen", "user_module_1.user_module_2.user_file_1.user_function_1"),
+        (
+            "G['__import_acme_dot_nets_dot_encoder'].k",
+            "G['__import_user_module_1_dot_user_module_2_dot_user_file_1'].k",
+        ),
+        ("torch_dynamo_resume_in_sharpen_at_12", "torch_dynamo_resume_in_user_function_1_at_12"),
+        ("python -m acme.train", "python -m user_module_1.train"),
+        ("torch/utils/_pytree.py", "torch/utils/_pytree.py"),
+        ("torch_dynamo_resume_in_forward_at_12", "torch_dynamo_resume_in_forward_at_12"),
+        ("acmeist", "acmeist"),
+    ):
+        assert redaction.redacted(text) == hidden
 
 
 def test_words_of_the_masks_are_no_value():

@@ -97,7 +97,7 @@ def write_ticket(
     page, archive = folder / PAGE, folder / ARCHIVE
     _check_ours(page, archive)
     redaction = Redaction(level)
-    files, left_out = _files(run, redaction)
+    files, left_out = _files(run, tables, redaction)
     _know(redaction, run)
     command = [*(("-m",) if run.manifest.target_kind == "module" else ()), *run.manifest.target]
     facts = Facts(diagnosis, _results(run), form, level, command, left_out, run.manifest.nproc)
@@ -210,10 +210,14 @@ def _end_of_lines(data: bytearray, there: int) -> int:
     return end
 
 
-def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str, str]]]:
+def _files(
+    run: Run, tables: Tables, redaction: Redaction
+) -> tuple[list[_File], list[tuple[str, str]]]:
     """The texts of the run folder; and what is not one, with the reason."""
     found: list[_File] = []
     left_out: list[tuple[str, str]] = []
+    rows = tables["sources"].select("copy", "file").drop_nulls().iter_rows()
+    inside = {copy: _in_project(file, run.manifest.cwd) for copy, file in rows}
 
     def walk(folder: Path, name: str) -> None:
         try:
@@ -241,7 +245,7 @@ def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str,
                 source = file.read().decode("utf-8", "surrogateescape")
             redaction.learn(latin(source))
             if redaction.level == "strict":
-                hide_source(path.name, source, redaction)
+                hide_source(path.name, source, redaction, inside.get(name, ""))
                 left_out.append((name, "source is left out with --redact strict"))
             else:
                 found.append(_File(name, text=without_strings(source, redaction)))
@@ -255,6 +259,14 @@ def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str,
     elif raw.is_dir():
         walk(raw, "raw")
     return found, left_out
+
+
+def _in_project(file: str, folder: str) -> str:
+    """The path of a source below the folder in which the run was; else what is left of it."""
+    path = Path(file)
+    if path.is_relative_to(folder):
+        return str(path.relative_to(folder))
+    return "/".join(path.parts[-2:])
 
 
 def _unfit(path: Path, name: str) -> str | None:

@@ -56,7 +56,14 @@ _SAFE = str.maketrans("+/", "-_")
 _KINDS = (
     *(CONSTANT, VARIABLE, PERSON, ADDRESS, "masked string ", "password", "key or token", "cookie"),
     *("e-mail address", "private key", "URL credentials", "authorization header", "home folder"),
-    *("project folder", "source line", "user_function_", "user_class_", "user_file_"),
+    *(
+        "project folder",
+        "source line",
+        "user_function_",
+        "user_class_",
+        "user_file_",
+        "user_module_",
+    ),
 )
 _MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
 
@@ -100,14 +107,18 @@ class Redaction:
     #: Hash of what is there → what is private in it: logs repeat most of theirs.
     _places: dict[int, tuple[Place, ...]] = field(default_factory=dict)
 
-    def add(self, value: str, kind: str, instead: str | None = None) -> None:
+    def add(
+        self, value: str, kind: str, instead: str | None = None, *, bounded: bool | None = None
+    ) -> None:
         """``value`` is replaced everywhere, by ``instead`` or a mask that names the kind.
 
-        Paths and names are replaced as whole ones only; so is what may be part of another word.
+        ``bounded``: as a whole word or path only, as paths and names are, unless it is given; so is
+        what may be part of another word.
         """
         if self.level == "none" or value in self._values or _is_ours(value):
             return
-        bounded = instead is not None or kind in (PERSON, ADDRESS)
+        if bounded is None:
+            bounded = instead is not None or kind in (PERSON, ADDRESS)
         self._values[value] = _Value(kind, instead or f"[masked {kind}]", bounded)
         self._literals = None
 
