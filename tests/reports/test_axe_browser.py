@@ -8,7 +8,7 @@ import pytest
 import sample_job
 from recorded_jobs import diagnosis as diagnosis_of_job
 from recordings import diagnosis_of
-from screen import look, open_everything, show
+from screen import fits, look, open_everything, show
 from served_events import assessed
 from sides import side
 from trial_events import recorded, swept
@@ -70,6 +70,7 @@ def test_axe_finds_no_hurdle(browser, axe, tmp_path, name):
         screens = opened = tuple(product((1280, 380), ("light", "dark")))
     for width, theme in screens:
         look(browser, width, theme)
+        assert fits(browser, width)
         assert violations(browser, axe) == []
     open_everything(browser)
     for width, theme in opened:
