@@ -77,6 +77,7 @@ def _time(log: Path, to: Path) -> None:
 
     seconds = [_clocked(step, size) for step in (learn, replace, search)]
     print(f"read and replace: {size / 1e6 / sum(seconds[:2]):.0f} MB/s")
+    print(f"all three passes: {size / 1e6 / sum(seconds):.0f} MB/s")
     print(f"memory: {(_peak() - before) / 1024:.0f} MiB above {before / 1024:.0f} MiB")
     print("replaced:", ", ".join(f"{kind} {times}" for kind, times, _ in redaction.table()))
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import jsonschema
 import pytest
 from cli_runs import Cli, command
 from mcp.client.client import Client
@@ -18,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from recordings import unpack
 
+SCHEMA = Path(__file__).parents[1] / "traceview" / "compare" / "schema.json"
 TRACEVIEW = [sys.executable, "-m", "traceview"]
 live = [
     pytest.mark.live,
@@ -78,6 +80,47 @@ def test_a_recorded_run_is_read_by_its_handle(run, tmp_path):
     assert tables["accounting"] == meaning["rows"] > 0
     assert "ms" in meaning["columns"]
     assert page["result"].startswith("# gb-item (TV101)")
+
+
+@pytest.mark.live
+def test_every_tool_has_a_schema_and_says_whether_it_runs_code(tmp_path):
+    async def conversation(client):
+        return (await client.list_tools()).tools
+
+    found = {tool.name: tool for tool in talk(tmp_path, conversation)}
+    runs = {"diagnose", "try_remedies", "postmortem"}
+    reads = {"finding", "compare", "explain", "tables", "query", "source"}
+    assert set(found) == runs | reads
+    for name, tool in found.items():
+        assert tool.annotations.read_only_hint == (name in reads)
+        assert tool.description
+        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+        assert tool.input_schema["properties"].keys() >= set(tool.input_schema["required"])
+        assert "ctx" not in tool.input_schema["properties"]
+
+
+@pytest.mark.live
+def test_a_comparison_is_short_and_the_contract_is_there(run, tmp_path):
+    after = unpack("good-gb_item", tmp_path)
+    sides = {"before": str(run), "after": str(after)}
+    short, whole = answers(tmp_path, ("compare", sides), ("compare", sides | {"whole": True}))
+    jsonschema.validate(whole, json.loads(SCHEMA.read_text()))
+    assert short["headline"] == whole["headline"]
+    assert [each["code"] for each in short["findings"]] == ["TV101"]
+    assert short["findings"][0]["change"] == "went"
+    assert {each["change"] for each in short["figures"]} == {"better", "changed"}
+    assert len(json.dumps(short)) < 6000 < len(json.dumps(whole))
+
+
+@pytest.mark.live
+def test_an_answer_to_a_query_is_bounded(run, tmp_path):
+    sql = "select settings from configs cross join cpu_ops order by length(settings) desc"
+    (found,) = answers(tmp_path, ("query", {"run": str(run), "sql": sql, "limit": 200}))
+    texts = [cell for row in found["rows"] for cell in row.values() if isinstance(cell, str)]
+    assert any(re.search(r"… \([\d,]+ more characters\)$", text) for text in texts)
+    assert max(map(len, texts)) < 2050
+    assert found["rows_left_out"] == 200 - len(found["rows"]) > 0
+    assert len(json.dumps(found["rows"])) < 62_000
 
 
 @pytest.mark.live

@@ -160,6 +160,33 @@ def test_accelerate(tmp_path):
     assert_logged(found, texts, suffix="/text_summary")
 
 
+def test_weights_and_biases_and_mlflow(tmp_path, monkeypatch):
+    accelerate = pytest.importorskip("accelerate")
+    pytest.importorskip("wandb")
+    pytest.importorskip("mlflow")
+    from traceview.callbacks.accelerate import CompileLog
+
+    offline = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_SILENT": "true"}
+    runs = tmp_path / "mlruns"
+    store = {"MLFLOW_TRACKING_URI": runs.as_uri(), "MLFLOW_ALLOW_FILE_STORE": "true"}
+    for name, value in {**offline, **store, "MLFLOW_DISABLE_TELEMETRY": "true"}.items():
+        monkeypatch.setenv(name, value)
+    accelerator = accelerate.Accelerator(cpu=True, log_with=["wandb", "mlflow"])
+    accelerator.init_trackers("run")
+    part = compiled_part()
+    with CompileLog(accelerator) as compiles:
+        for step, size in enumerate(SIZES):
+            accelerator.backward(part(torch.randn(size, 8)))
+            compiles.log(step)
+    seen = dict(accelerator.get_tracker("wandb").tracker.summary)
+    accelerator.end_training()
+    assert {name: seen[name] for name in LAST} == LAST
+    assert "was compiled again" in seen["traceview/newest_recompile"]
+    for name, last in LAST.items():
+        (file,) = runs.glob(f"*/*/metrics/{name}")
+        assert float(file.read_text().splitlines()[-1].split()[1]) == last
+
+
 def test_figures_begin_at_zero_and_end():
     figures = Figures()
     for _ in range(2):

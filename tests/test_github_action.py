@@ -19,6 +19,25 @@ if [ "$2" = --paginate ]; then cat "$GH_COMMENTS"; exit; fi
 cat > "$GH_BODY"
 exit "${GH_CODE:-0}"
 """
+#: Keeps comments in a file, as GitHub does: two to a page, each of an app.
+KEEPING_GH = f"""\
+#!{sys.executable}
+import json, os, sys
+from pathlib import Path
+store, asked = Path(os.environ["GH_COMMENTS"]), sys.argv[2:]
+kept = json.loads(store.read_text())
+if asked[0] == "--paginate":
+    for first in range(0, len(kept) or 1, 2):
+        print(json.dumps(kept[first : first + 2]), end="")
+else:
+    method, path, body = asked[1], asked[2], json.load(sys.stdin)["body"]
+    if method == "POST" and path.endswith("/issues/7/comments"):
+        kept.append({{"id": len(kept) + 1, "user": {{"type": "Bot"}}, "body": body}})
+    elif method == "PATCH":
+        (found,) = [each for each in kept if each["id"] == int(path.rpartition("/")[2])]
+        found["body"] = body
+    store.write_text(json.dumps(kept))
+"""
 MARK = "<!-- traceview: my-run -->\n"
 
 
@@ -54,6 +73,33 @@ def test_the_action_has_what_github_asks_for():
         *("RUN", "BASELINE", "LIMITS", "BASELINE_LIMITS", "CHECK", "NAME"),
         *("GH_TOKEN", "REPOSITORY", "NUMBER"),
     }
+    assert [step.get("if") for step in steps()] == [
+        None,
+        "inputs.comment == 'true' && github.event.pull_request",
+        "steps.check.outputs.passed == 'false'",
+    ]
+    assert steps()[0]["id"] == "check"
+    assert steps()[2]["run"] == "exit 1"
+
+
+def test_the_workflow_of_the_docs_gives_inputs_that_there_are():
+    action, docs = yaml.safe_load(ACTION.read_text()), Path(__file__).parents[1] / "docs"
+    written = (docs / "integrations.md").read_text().split("```yaml\n")[1:]
+    flows = [yaml.safe_load(text.partition("```")[0]) for text in written]
+    flows += [yaml.safe_load((docs / "examples" / "traceview-check.yml").read_text())]
+    uses = [
+        step["with"]
+        for flow in flows
+        for job in (flow, *flow.get("jobs", {}).values())
+        for step in job.get("steps", ())
+        if step.get("uses") == "./.github/actions/traceview"
+    ]
+    assert uses
+    for given in uses:
+        assert given.keys() <= action["inputs"].keys()
+        assert {name for name, each in action["inputs"].items() if each.get("required")} <= set(
+            given
+        )
 
 
 @pytest.fixture
@@ -112,6 +158,24 @@ def test_a_later_one_replaces_it(github):
     assert done.returncode == 0
     patched = ["api", "--method", "PATCH", "repos/me/mine/issues/comments/42"]
     assert calls == [[*patched, "--silent", "--input", "-"]]
+
+
+def test_many_runs_of_two_kinds_leave_one_comment_of_each(tmp_path):
+    if shutil.which("jq") is None:
+        pytest.skip("jq, which GitHub's runners have, is not on PATH")
+    (tmp_path / "gh").write_text(KEEPING_GH)
+    (tmp_path / "gh").chmod(0o755)
+    store, page = tmp_path / "comments", tmp_path / "traceview-page.md"
+    store.write_text(json.dumps([comment_of("User", number, "hello") for number in (1, 2, 3)]))
+    known = {"REPOSITORY": "me/mine", "NUMBER": "7", "GH_TOKEN": "t", "GH_COMMENTS": str(store)}
+    for time in range(3):
+        for name in ("my-run", "other"):
+            page.write_text(f"<!-- traceview: {name} -->\n\n{name} {time}\n")
+            done = run_step(1, tmp_path, **known)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    bodies = [each["body"] for each in json.loads(store.read_text())]
+    assert bodies[:3] == ["hello"] * 3
+    assert [body.splitlines()[-1] for body in bodies[3:]] == ["my-run 2", "other 2"]
 
 
 def test_a_long_page_is_cut_to_what_github_takes(github, tmp_path):

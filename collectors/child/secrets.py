@@ -104,10 +104,15 @@ _HEADER = re.compile(
 )
 #: What torch calls an entry of its caches.
 _CACHE_KEY = re.compile(r"[a-z][a-z2-7]{51}")
-#: A word next to a name of a secret, with no sign of an assignment: ``the token is abc…``.
+#: A word next to a name of a secret, with no sign of an assignment: ``the token is abc…``, in the
+#: next cell of a table, the other half of a pair, or an element of XML.
 _NEXT_TO = re.compile(
-    r"(?i:token|secret|password|passwd|credential|api[_ ]?key|access[_ ]?key)s?"
-    r"(?:\s+(?:is|was|of))?[\s\"'`<(]{1,3}(?P<value>[A-Za-z0-9+/_\-=]{20,200})"
+    r"(?i:token|secret|password|passwd|credential|api[_ -]?key|access[_ -]?key)s?"
+    r"(?:\s+(?:is|was|of))?(?:[\s\"'`<>(,|:=\\-]|[^\x00-\x7f]|\\u[0-9a-f]{4}){1,60}(?P<value>[A-Za-z0-9+/_\-=]{12,200})"
+)
+#: As curl takes a user and a password; numbers are a user and a group of docker's.
+_USER_OPTION = re.compile(
+    r"(?<![^\s\"'])(?:-u|--user|--proxy-user)[\s=]\s*\\*[\"']?[^:/\s\"']+:(?P<value>(?!\d+\b)[^\s\"'\\]+)"
 )
 #: Names that make a secret of any literal value; what others have must look random.
 STRONG_NAMES = _ALWAYS - {"signature"}
@@ -216,9 +221,12 @@ def secrets_in(text: str) -> Iterator[tuple[int, int, str]]:
         if cookie and "=" not in found["value"]:
             continue
         yield *found.span("value"), "cookie" if cookie else "authorization header"
+    for found in _USER_OPTION.finditer(text):
+        yield *found.span("value"), "password"
     for found in _NEXT_TO.finditer(text):
         if looks_random(found["value"]):
-            yield *found.span("value"), "key or token"
+            kind = "password" if "pass" in found[0].lower() else "key or token"
+            yield *found.span("value"), kind
     for pattern in (_BEGUN, _OPTION):
         done = 0
         for begun in pattern.finditer(text):

@@ -1,53 +1,38 @@
 """The checklist and the figures of processes that served, from events made by hand."""
 
 from collections import Counter
-from types import SimpleNamespace
+from functools import partial
 
 import jsonschema
 import pytest
-from served_events import HITS, SETTINGS, USUAL, WARM, end, region, safe, served, write
+from served_events import (
+    HITS,
+    SETTINGS,
+    USUAL,
+    WARM,
+    assessed,
+    end,
+    outputs,
+    region,
+    safe,
+    served,
+)  # fmt: skip
 
 from traceview.contracts import text_of
 from traceview.reports.rollout import html, markdown, terminal
-from traceview.rollout import assess, read_served, schema, to_json
+from traceview.rollout import schema, to_json
 from traceview.rollout.reading import latency
-
-
-def outputs(outcome="agree", **more):
-    bad = SimpleNamespace(run="compiled", same=False, output="output", max_abs_diff=0.01)
-    checks = (bad,) if outcome == "differ" else ()
-    return SimpleNamespace(region_id=0, name="Tower", outcome=outcome, checks=checks, **more)
-
 
 LIMIT = (
     "torch._dynamo hit config.recompile_limit (8) function: 'forward' (/srv/serve.py:25) last "
     "reason: 0/7: tensor 'ids' size mismatch at index 1."
 )
-AGREE = (outputs(),)
 
 
 @pytest.fixture
 def made(tmp_path):
     """``made(...)``: the record; events of each process may be replaced."""
-
-    def record(cold=None, warm=None, eager=None, compared=AGREE, **more):
-        usual = {
-            "cold": [region(), *served(safe()), end()],
-            "warm": [region(), *served(safe()), end()],
-            "eager": [region(), *served(safe(2.0)), end(peak_bytes=390 << 20, graphs=0)],
-        }
-        given = {"cold": cold, "warm": warm, "eager": eager}
-        recorded = {}
-        for name, events in usual.items():
-            raw = write(tmp_path / name, events if given[name] is None else given[name])
-            recorded[name] = read_served(raw, name, "exit")
-        diagnosis = SimpleNamespace(
-            outputs=compared, findings=(), environment={"device_name": "cpu"}, target="serve.py",
-            created=None,
-        )  # fmt: skip
-        return assess(diagnosis, recorded, made_by="0", **more)
-
-    return record
+    return partial(assessed, tmp_path)
 
 
 def check(record, name):

@@ -128,6 +128,10 @@ def _plant_elsewhere(run, drawn, structured, events):
         name = f"glpat-{drawn.word(20)}"
         planted.append(("gitlab", "file name", name))
         (raw / f"log-{name}.txt").write_text("nothing\n")
+        cells = [drawn.word(16) for _ in range(4)]
+        planted += [("key", "table", cell) for cell in cells]
+        rows = ("| api_key | {} |", "│ password │ {} │", "WANDB_API_KEY   {}", "('token', '{}')")
+        _append(raw / "torch_logs.txt", map(str.format, rows, cells))
         host = f"gpu{drawn.word(6)}"
         planted.append(("host", "log", host))
         _append(raw / "torch_logs.txt", [f'"hostname": "{host}"', f"[{host}:0] ready"])

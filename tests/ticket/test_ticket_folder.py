@@ -3,6 +3,8 @@
 import gzip
 import json
 import random
+import re
+import socket
 import stat
 import zipfile
 
@@ -45,6 +47,22 @@ def test_it_lies_in_the_run_folder_and_is_its_owner_s_alone(cli, run):
     assert "### What happened" in (run / "ticket.md").read_text()
     assert set(members(run)) == before
     assert list(run.glob(".ticket*")) == []
+
+
+def test_it_has_the_whole_structured_log_and_nothing_is_sent(cli, tmp_path, monkeypatch):
+    def connect(*_arguments):
+        raise AssertionError("something is sent")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    run = unpack("bad-gb_item", tmp_path)
+    assert cli("ticket", "--no-run-env", run).code in (0, None)
+    made, logs = members(run), list(run.rglob("structured/*.log"))
+    assert logs
+    for log in logs:
+        texts = made[str(log.relative_to(run))], log.read_bytes()
+        records, recorded = (re.findall(rb"(?m)^V\d{4} [\d:.]+ \d+", text) for text in texts)
+        assert records == recorded != []
+        assert texts[0].count(b"\n") == texts[1].count(b"\n")
 
 
 @pytest.mark.parametrize("name", ["ticket.md", "ticket.zip"])

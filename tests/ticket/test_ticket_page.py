@@ -131,6 +131,16 @@ def test_the_commands_that_fill_the_table():
     assert "No error." in text
 
 
+def test_commands_show_whether_the_newest_torch_has_the_fault(facts):
+    page = render(facts)
+    assert "It ran with torch 2.13.0+cpu only" in page
+    assert "\ntraceview diagnose --python newest/bin/python train.py\n" in page
+    facts.reproducer = Reproducer("minified", DIFFERENCE, text="import torch", shown=3, times=3)
+    page = render(facts)
+    assert "\nnewest/bin/pip install torch\nnewest/bin/python reproducer.py\n" in page
+    assert "diagnose --python" not in page
+
+
 def test_the_signature_has_words_of_torch_only(facts):
     facts.error = (
         "x\nValueError: bad\n\ntorch._inductor.exc.InductorError: LoweringException: in '/a/b' at 3"

@@ -17,7 +17,7 @@ from traceview.diagnosis import to_json
 from traceview.ticket.bundle import pieces
 from traceview.ticket.private import is_harmless
 from traceview.ticket.redaction import Redaction, latin, packed_forms, text_forms
-from traceview.ticket.source import without_strings
+from traceview.ticket.source import hide_source, without_strings
 
 STAYS = [
     "nvidia-cudnn-cu12 9.10.2.21", "nvidia-cublas-cu12==12.8.4.1", "cuDNN version: 9.1.0.70",
@@ -30,7 +30,8 @@ STAYS = [
     "BLOCK_M=128, ACC_TYPE='tl.float32'", "{'XBLOCK': 'constexpr'}", "pad_token: <pad>",
     "sort_key=loss", "--max-tokens 512", "--lr 0.1", "secret = getpass()",
     "signature={'in_ptr0': '*fp32'}", "TORCH_LOGS=+dynamo", "CUDA_VISIBLE_DEVICES=0",
-    "unexpected key: model.layer1",
+    "unexpected key: model.layer1", "docker run -u 1000:1000 image", "python -u train.py:12",
+    "token | type: int64[32, 128]", "('token', 'embedding_layer_12')", "password -> forward_12_0",
 ]  # fmt: skip
 GOES = [
     ("Cookie: a=1; session=Zx81kQ22pp; b=2", "Zx81kQ22pp"),
@@ -38,6 +39,10 @@ GOES = [
     ('{\\"api_key\\": \\"Zx81kQ22pp\\"}', "Zx81kQ22pp"),
     ("my token is aB3dE5fG7hJ9kL1mN3pQ", "aB3dE5fG7hJ9kL1mN3pQ"),
     ("password=ab1", "ab1"),
+    ("| name | api_key | Zx81kQ22ppLw |", "Zx81kQ22ppLw"),
+    ("│ token │ Zx81kQ22ppLw │", "Zx81kQ22ppLw"),
+    ("<password>Zx81kQ22ppLw</password>", "Zx81kQ22ppLw"),
+    ("curl -u ada:Zx81kQ22 address", "Zx81kQ22"),
     ("L['city'] == 'Springfield 12'", "Springfield 12"),
     ("export DEPLOY_TARGET=blue-7-prod", "blue-7-prod"),
     ("environ({'DEPLOY_TARGET': 'blue-7-prod'})", "blue-7-prod"),
@@ -175,6 +180,30 @@ def test_words_of_findings_are_not_replaced(name):
     words = sum(len(re.findall(r"[A-Za-z]{2,}", text)) for text in texts)
     assert words > 100
     assert sum(text.count("[masked") for text in private) <= words / 100
+
+
+def test_strict_hides_modules_and_what_dynamo_makes_of_names():
+    redaction = Redaction("strict")
+    source = "def sharpen(x):\n    return x\n"
+    hide_source("0f-encoder.py", source, redaction, "acme/nets/encoder.py")
+    hide_source("1f-train.py", "def forward(x):\n    return x\n", redaction, "src/utils/tools.py")
+    for text, hidden in (
+        (
+            "$PROJECT/acme/nets/encoder.py:3",
+            "$PROJECT/user_module_1/user_module_2/user_file_1.py:3",
+        ),
+        ("acme.nets.encoder.sharpen", "user_module_1.user_module_2.user_file_1.user_function_1"),
+        (
+            "G['__import_acme_dot_nets_dot_encoder'].k",
+            "G['__import_user_module_1_dot_user_module_2_dot_user_file_1'].k",
+        ),
+        ("torch_dynamo_resume_in_sharpen_at_12", "torch_dynamo_resume_in_user_function_1_at_12"),
+        ("python -m acme.train", "python -m user_module_1.train"),
+        ("torch/utils/_pytree.py", "torch/utils/_pytree.py"),
+        ("torch_dynamo_resume_in_forward_at_12", "torch_dynamo_resume_in_forward_at_12"),
+        ("acmeist", "acmeist"),
+    ):
+        assert redaction.redacted(text) == hidden
 
 
 def test_words_of_the_masks_are_no_value():

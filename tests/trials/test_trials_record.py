@@ -10,54 +10,21 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import pytest
-from trial_events import agreeing, blocks, check, measured, trial, write
+from trial_events import recorded, swept
 
 from traceview.errors import NothingToAnalyse
 from traceview.reports import trials as tables
 from traceview.reports.trials import terminal
 from traceview.reports.trials.words import by_rule, gain
-from traceview.trials import Plan, Remedy, Results, from_json, results, to_json
+from traceview.trials import Results, from_json, to_json
 from traceview.trials import model as contract
-from traceview.trials.rounds import Process
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "try.md"
-PATCH = "--- a.py\n+++ a.py\n@@ -1,1 +1,1 @@\n-a = '<i>'\n+a = 2\n"
-REMEDIES = (
-    Remedy("dynamic=None", ("dynamic=None",), rules=("rc-dynamic-false",), predicted_ms=2.5),
-    Remedy("mode=reduce-overhead", ("mode=reduce-overhead",)),
-    Remedy("autocast=bfloat16", ("autocast=bfloat16",)),
-    Remedy("patch a.py:1", patch=PATCH),
-    Remedy("no_grad", ("no_grad",)),
-    Remedy("fullgraph=True", ("fullgraph=True",)),
-)
 
 
 @pytest.fixture
 def record(tmp_path):
-    first = [
-        *measured("dynamic=None", 1.4),
-        trial("mode=reduce-overhead", "failed", why="RuntimeError: <script>"),
-        *blocks("autocast=bfloat16", 1.9), *agreeing("autocast=bfloat16"),
-        check("autocast=bfloat16", "trial", False, "loss"), trial("autocast=bfloat16"),
-        *measured("patch a.py:1", 1.2),
-        *measured("no_grad", 0.9),
-        trial("fullgraph=True", "not_applicable", why="it is set already"),
-    ]  # fmt: skip
-    both = measured("dynamic=None+patch a.py:1", 1.7)
-    answers = iter([first, both])
-    spare = (Remedy("gb-<b>").untried("no remedy"),)
-
-    def ask(_remedies, _seconds):
-        return Process(
-            write(tmp_path / f"{id(object())}-{len(list(tmp_path.iterdir()))}", next(answers))
-        )
-
-    made = results(Plan(REMEDIES, "compiled", 600.0, spare), ask, None)
-    return Results(
-        target="train.py", created=None, traceview="0.1", baseline="compiled",
-        budget_seconds=600.0, environment={"torch_version": "2.13.0", "device_name": None},
-        trials=made.trials, recommended=made.recommended, not_tried=made.not_tried,
-    )  # fmt: skip
+    return recorded(tmp_path)
 
 
 def test_the_schema_is_one_and_the_file_is_it():
@@ -154,15 +121,7 @@ def test_no_cell_is_a_formula(record, text):
 
 
 def test_a_sweeps_row_has_what_a_table_of_several_needs(record):
-    row = msgspec.structs.replace(
-        record.trials[0], arguments=("--batch", "8"), compile_seconds_warm=0.25,
-        autotune_seconds=1.5, recompiles=2, cudagraphs="skipped", cudagraphs_why="mutated <i>",
-        break_even_steps=1234, rmse=1.5e-7, eager_rmse=1e-7, max_abs_diff=0.5,
-        notes=("no <b>",), debug="raw/trials-1/debug/1",
-    )  # fmt: skip
-    made = msgspec.structs.replace(
-        record, baseline="eager", trials=(row,), eager_ms=5.0, compiled_ms=4.0, speedup=1.25
-    )
+    made = swept(record)
     (cells,) = csv.DictReader(io.StringIO(tables.csv(made)))
     assert cells["arguments"] == "'--batch 8"
     assert (cells["cudagraphs"], cells["break_even_steps"]) == ("skipped", "1234")

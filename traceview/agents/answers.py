@@ -5,7 +5,8 @@ Each names the run folder, with which other tools give the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,18 @@ Answer = dict[str, Any]
 MOST_FINDINGS = 8
 MOST_REASONS = 8
 MOST_EVIDENCE = 12
+#: Of a query's answer: characters of a cell, and of all cells.
+MOST_IN_CELL, MOST_IN_ROWS = 2_000, 60_000
 #: Of a verdict: the rest is in diagnosis.json.
 _FIGURES = (
     *("outcome", "headline", "sentence", "eager_ms", "compiled_ms", "speedup"),
     *("speedup_interval", "clock", "difference_ms", "unexplained_ms"),
 )
+#: Figures and findings of a comparison that are the same in both runs.
+_UNCHANGED = ("same", "within_noise", "not_recorded")
+_OF_A_SIDE = ("name", "outcome", "sentence")
+_OF_A_FIGURE = ("label", "unit", "before", "after", "change", "ratio_interval")
+_OF_A_CAUSE = ("code", "rule", "title", "change", "after_severity", "what_to_do")
 _OF_A_TRIAL = (
     *("name", "verdict", "why", "ratio", "interval", "outputs_agree", "measured_ms"),
     *("predicted_ms", "compile_seconds", "price", "settings", "patch", "notes"),
@@ -80,10 +88,40 @@ def of_trials(results: Mapping[str, Any], run: Path) -> Answer:
     return {
         "run": str(run),
         "recommended": results["recommended"],
-        "trials": [{name: each.get(name) for name in _OF_A_TRIAL} for each in results["trials"]],
+        "trials": [_of(each, _OF_A_TRIAL) for each in results["trials"]],
         "not_tried": [{"name": each["name"], "why": each["why"]} for each in untried],
         "notes": results["notes"],
     }
+
+
+def of_comparison(found: Mapping[str, Any]) -> Answer:
+    """What changed, most important first; ``found`` is the contract's JSON."""
+    figures = [each for each in found["figures"] if each["change"] not in _UNCHANGED]
+    causes = [each for each in found["causes"] if each["change"] not in _UNCHANGED]
+    return {
+        **{name: found[name] for name in ("outcome", "headline", "remarks", "notes")},
+        **{side: _of(found[side], _OF_A_SIDE) for side in ("before", "after")},
+        "figures": [_of(each, _OF_A_FIGURE) for each in figures],
+        "findings": [_of(each, _OF_A_CAUSE) for each in causes[:MOST_FINDINGS]],
+        "more_findings": max(0, len(causes) - MOST_FINDINGS),
+        "different_environment": [each["name"] for each in found["environment"][:MOST_FINDINGS]],
+    }
+
+
+def of_rows(rows: Sequence[Mapping[str, Any]]) -> Answer:
+    """Rows of a query, with long texts cut, up to what an answer has room for."""
+    kept: list[Answer] = []
+    room = MOST_IN_ROWS
+    for row in rows:
+        short = {
+            name: clean(cell, MOST_IN_CELL) if isinstance(cell, str) else cell
+            for name, cell in row.items()
+        }
+        room -= len(json.dumps(short))
+        if room < 0 and kept:
+            break
+        kept.append(short)
+    return {"rows": kept, "rows_left_out": len(rows) - len(kept)}
 
 
 def shown(value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -95,6 +133,10 @@ def shown(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, (list, tuple)):
         return [shown(each) for each in value]
     return value
+
+
+def _of(known: Mapping[str, Any], names: Iterable[str]) -> Answer:
+    return {name: known.get(name) for name in names}
 
 
 def _line(finding: Finding) -> Answer:

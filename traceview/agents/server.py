@@ -37,6 +37,7 @@ from traceview.run import Run
 
 MOST_ROWS = 200
 MOST_LINES = 200
+QUERY_SECONDS = 120
 _HERE = Path()
 _INSTRUCTIONS = """\
 traceview measures and explains what torch.compile does to a script. Start with `diagnose`, read \
@@ -142,10 +143,16 @@ async def finding(
 
 
 async def compare(
-    before: _Folder, after: _Folder, ctx: Context[Any, Any]
-) -> Annotated[Answer, Field(description="the contract of `traceview compare --json`")]:
+    before: _Folder,
+    after: _Folder,
+    ctx: Context[Any, Any],
+    whole: Annotated[
+        bool, Field(description="the whole contract of `traceview compare --json`")
+    ] = False,
+) -> Answer:
     """Compare two runs: what got slower or faster, which causes are new or gone."""
-    return _object(await _carried_out(["compare", "--json", "--", before, after], _HERE, ctx))
+    found = _object(await _carried_out(["compare", "--json", "--", before, after], _HERE, ctx))
+    return found if whole else answers.of_comparison(found)
 
 
 async def explain(
@@ -175,9 +182,16 @@ async def query(
     ctx: Context[Any, Any],
     limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 50,
 ) -> Answer:
-    """Run SQL on a run's tables; reads nothing else and writes nothing."""
+    """Run SQL on a run's tables; reads nothing else and writes nothing.
+
+    Texts are cut after 2,000 characters (`substr` reads on), and rows left out after 60,000.
+    """
     words = ["query", "--format", "json", "--limit", str(limit), "--", run, sql]
-    return {"rows": json.loads(_printed(await _carried_out(words, _HERE, ctx))), "limit": limit}
+    with anyio.move_on_after(QUERY_SECONDS) as scope:
+        printed = _printed(await _carried_out(words, _HERE, ctx))
+    if scope.cancelled_caught:
+        raise ToolError(f"The query took more than {QUERY_SECONDS} s: ask for less.")
+    return answers.of_rows(json.loads(printed)) | {"limit": limit}
 
 
 async def source(

@@ -97,7 +97,7 @@ def write_ticket(
     page, archive = folder / PAGE, folder / ARCHIVE
     _check_ours(page, archive)
     redaction = Redaction(level)
-    files, left_out = _files(run, redaction)
+    files, left_out = _files(run, tables, redaction)
     _know(redaction, run)
     command = [*(("-m",) if run.manifest.target_kind == "module" else ()), *run.manifest.target]
     facts = Facts(diagnosis, _results(run), form, level, command, left_out, run.manifest.nproc)
@@ -167,48 +167,57 @@ def collected_versions(run: Run, form: Form) -> tuple[str, str] | None:
 
 def pieces(stream: IO[bytes]) -> Iterator[str]:
     """Whole lines of a text, some MB at a time; of a damaged packed one what comes before that."""
-    rest = _read(stream)
-    if rest[:2] in _UTF16:
-        while more := _read(stream):
-            rest += more
+    # One buffer for all pieces: the memory of a new one costs as much as reading it.
+    data = bytearray(_MOST + _PIECE)
+    there = _read(stream, data, 0)
+    if data[:2] in _UTF16:
+        rest = bytes(data[:there])
+        while more := _read(stream, data, 0):
+            rest += data[:more]
         yield latin(rest.decode("utf-16", "replace"))
         return
-    more = rest
+    more = there
     while more:
-        end = _end_of_lines(rest)
-        if end:
-            yield rest[:end].decode("latin-1")
-            rest = rest[end:]
-        more = _read(stream)
-        rest += more
-    if rest:
-        yield rest.decode("latin-1")
+        if end := _end_of_lines(data, there):
+            with memoryview(data) as view:
+                text = str(view[:end], "latin-1")
+                view[: there - end] = view[end:there]
+            there -= end
+            yield text
+        more = _read(stream, data, there)
+        there += more
+    if there:
+        yield data[:there].decode("latin-1")
 
 
-def _read(stream: Any) -> bytes:  # noqa: ANN401 - files, unpacked ones, and members of archives
-    parts, size = [], 0
-    with contextlib.suppress(EOFError, OSError, zlib.error):
-        while size < _PIECE and (part := stream.read1(_PIECE - size)):
-            parts.append(part)
-            size += len(part)
-    return b"".join(parts)
+def _read(stream: Any, data: bytearray, begin: int) -> int:  # noqa: ANN401 - files, members, …
+    """Bytes that were read into ``data``, from ``begin`` on."""
+    size = 0
+    with contextlib.suppress(EOFError, OSError, zlib.error), memoryview(data) as view:
+        while size < _PIECE and (more := stream.readinto1(view[begin + size : begin + _PIECE])):
+            size += more
+    return size
 
 
-def _end_of_lines(data: bytes) -> int:
+def _end_of_lines(data: bytearray, there: int) -> int:
     """Where ``data`` can be cut: after a line, and not within a private key."""
-    end = data.rfind(b"\n") + 1
+    end = data.rfind(b"\n", 0, there) + 1
     key = data.rfind(b"-----BEGIN ", max(0, end - 20_000), end)
-    if key > 0 and data.find(b"-----END ", key, end) < 0 and len(data) < _MOST:
+    if key > 0 and data.find(b"-----END ", key, end) < 0 and there < _MOST:
         end = data.rfind(b"\n", 0, key) + 1
-    if not end and len(data) >= _MOST:
-        end = max(data.rfind(b", "), data.rfind(b" ")) + 1 or len(data)
+    if not end and there >= _MOST:
+        end = max(data.rfind(b", ", 0, there), data.rfind(b" ", 0, there)) + 1 or there
     return end
 
 
-def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str, str]]]:
+def _files(
+    run: Run, tables: Tables, redaction: Redaction
+) -> tuple[list[_File], list[tuple[str, str]]]:
     """The texts of the run folder; and what is not one, with the reason."""
     found: list[_File] = []
     left_out: list[tuple[str, str]] = []
+    rows = tables["sources"].select("copy", "file").drop_nulls().iter_rows()
+    inside = {copy: _in_project(file, run.manifest.cwd) for copy, file in rows}
 
     def walk(folder: Path, name: str) -> None:
         try:
@@ -236,7 +245,7 @@ def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str,
                 source = file.read().decode("utf-8", "surrogateescape")
             redaction.learn(latin(source))
             if redaction.level == "strict":
-                hide_source(path.name, source, redaction)
+                hide_source(path.name, source, redaction, inside.get(name, ""))
                 left_out.append((name, "source is left out with --redact strict"))
             else:
                 found.append(_File(name, text=without_strings(source, redaction)))
@@ -250,6 +259,14 @@ def _files(run: Run, redaction: Redaction) -> tuple[list[_File], list[tuple[str,
     elif raw.is_dir():
         walk(raw, "raw")
     return found, left_out
+
+
+def _in_project(file: str, folder: str) -> str:
+    """The path of a source below the folder in which the run was; else what is left of it."""
+    path = Path(file)
+    if path.is_relative_to(folder):
+        return str(path.relative_to(folder))
+    return "/".join(path.parts[-2:])
 
 
 def _unfit(path: Path, name: str) -> str | None:

@@ -259,10 +259,25 @@ def _reproducer(facts: Facts) -> str:
         shown += _program(facts.reproducer)
     if facts.reproducer is None or facts.reproducer.kind == "script":
         shown += _ways_on(facts)
-    shown.append(
-        "Not run on the newest torch; `traceview diagnose --python PATH` runs it with another one."
-    )
-    return _under(title, shown)
+    return _under(title, [*shown, *_on_newest(facts)])
+
+
+def _on_newest(facts: Facts) -> list[str]:
+    """Commands that show whether the newest torch has the fault, too."""
+    found = facts.reproducer
+    alone = found is not None and found.kind != "script" and bool(found.text)
+    script = shlex.join(facts.command)
+    if alone:
+        last = ("newest/bin/pip install torch", f"newest/bin/python {REPRODUCER}")
+    else:
+        diagnose = f"traceview diagnose --python newest/bin/python {script}"
+        last = ("newest/bin/pip install torch  # and what the script needs", diagnose)
+    version = facts.diagnosis.environment.get("torch_version")
+    ran = f"torch {escape(str(version))}" if version else "one version of torch"
+    return [
+        f"It ran with {ran} only; these commands show whether the newest release has the fault:",
+        fenced("\n".join(("python -m venv newest", *last)), "sh").strip(),
+    ]
 
 
 def _program(found: Reproducer) -> list[str]:

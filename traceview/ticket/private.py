@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote_to_bytes
 
 import polars as pl
@@ -23,6 +23,8 @@ from traceview.collectors.child.secrets import (
     secrets_in,
 )
 
+#: Begin, end and kind of something in a text.
+Place = tuple[int, int, str]
 CONSTANT, VARIABLE = "string constant", "variable"
 PERSON, ADDRESS = "host or user name", "IP address"
 #: A shorter value is replaced only where its name is: elsewhere it is most likely another word.
@@ -49,7 +51,7 @@ _IPV6 = re.compile(
 _NO_ONES = re.compile(r"127\.|0\.0\.0\.0$|255\.255\.|(?:0:){7}")
 #: Four numbers are a version, too.
 _VERSION = re.compile(r"(?i)nvidia|cu\d\d|cudnn|cublas|nccl|version|driver|==|release|\bv\Z")
-_OWNER = re.compile(r"[^/\s\"'\\:,;<>()\[\]{}%&]{1,64}")
+_OWNER = r"([^/\s\"'\\:,;<>()\[\]{}%&]{1,64})"
 _HOST = re.compile(
     r"(?i:host_?name|nodename|node_name|user_?name|logname)\\*[\"']?\s*[:=]"
     r"\s*\\*[\"']?(?P<value>[A-Za-z0-9][\w.\-]{2,80})"
@@ -82,14 +84,20 @@ _WIDE = re.compile(r"(?:[\t -~]\x00){6,}|(?:\x00[\t -~]){6,}")
 _STRONG = "|".join((*sorted(STRONG_NAMES), "cookie", rf"(?:{'|'.join(sorted(STRONG_KEYS))})_?key"))
 _WEAK = f"(?i:{'|'.join(sorted(WEAK_NAMES))})"
 _BETWEEN = r"\\*[\"']?\]?\s{0,3}(?:=|:|%3[aAdD])\s{0,3}\\*[\"']?"
-_RANDOM = r"[A-Za-z0-9+/_.~\-]{0,40}[A-Za-z][+/_.~\-]{0,3}[0-9][+/_.~\-]{0,3}[A-Za-z]"
+_SIGNS = r"[+/_.~\-]{0,3}"
+_RANDOM = (
+    rf"[A-Za-z0-9+/_.~\-]{{0,40}}(?:[A-Za-z]{_SIGNS}[0-9]+{_SIGNS}[A-Za-z]"
+    rf"|[0-9]{_SIGNS}[A-Za-z]+{_SIGNS}[0-9])"
+)
 _HINTS = "|".join(
     (
         rf"(?i:{_STRONG})[A-Za-z0-9_.\-]{{0,24}}{_BETWEEN}[^\s\"'\\\[\](){{}}<>,;=&]",
         rf"{_WEAK}{_BETWEEN}(?:[A-Za-z]+\s+)?{_RANDOM}",
         rf"--?[A-Za-z0-9_.\-]{{0,30}}(?:(?i:{_STRONG})[A-Za-z0-9_.\-]{{0,20}}|{_WEAK})\s+[^\s\-]",
-        r"(?i:bearer|basic|token|secret|password|credential|key)s?(?: is| was| of)?[\s\"'`<(]{1,3}"
-        + _RANDOM,
+        r"(?i:bearer|basic)\s+" + _RANDOM,
+        r"(?i:token|secret|passw(?:or)?d|credential|(?:api|access)[_ -]?key)s?"
+        r"(?:\s+(?:is|was|of))?(?:[\s\"'`<>(,|:=\\-]|[^\x00-\x7F]|\\u[0-9a-f]{4})+" + _RANDOM,
+        r"(?:^|[\s\"'])(?:-u|--user|--proxy-user)[\s=]\s*\\*[\"']?[^:/\s\"']+:[^\s\"'\\]",
         r"[A-Za-z0-9]@[A-Za-z0-9][A-Za-z0-9\-]*\.[A-Za-z]",
         r"://[^\s/?#'\"]*@|[A-Za-z0-9_+\-]:[^\s:@/'\"]+@[A-Za-z0-9]",
         r"(?:^|[^A-Za-z0-9_.\-]|\\[nt])(?:[0-9]{1,3}\.){3}[0-9]",
@@ -100,13 +108,23 @@ _HINTS = "|".join(
 _GUARDS = r"[=!]= ?\\*[\"'][^\s\"'\\]"
 #: Words that may be base64, or quoted for a URL.
 _WORDS = (r"[A-Za-z0-9+/]{24,}={0,2}", r"[^\s\"'<>]*%[2-7][0-9A-Fa-f][^\s\"'<>]*")
+#: What these have, of base64 only where printable ASCII was packed: three bytes in four letters.
+_HIDDEN = (
+    r"(?:[I-Za-f][C-HS-Xi-ny-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]){6}"
+    r"|%[2-7][0-9A-Fa-f]"
+)
 _NAMED_HOSTS = r"(?i:host_?name|nodename|node_name|user_?name|logname)"
 _VARIABLES = (
     r"(?:^|\\[nt]|export |env )[A-Z][A-Z0-9_]{2,60}=\S"
     r"|[\"'][A-Z][A-Z0-9_]{2,60}\\*[\"']\s?:\s?\\*[\"']"
 )
 #: Lines with nothing of this have nothing private but values that are known. Rust's dialect.
-LOOK = "|".join((_HINTS, _GUARDS, _NAMED_HOSTS, _VARIABLES, r"\"section\": ?\"env\""))
+LOOK = "|".join((_HINTS, _GUARDS, _NAMED_HOSTS, _VARIABLES, _HIDDEN, r"\"section\": ?\"env\""))
+#: Longer lines are looked at in parts: those of a JSON object.
+_LONG = 300
+_PART = ", "
+#: What has a name in one part and its value in the next.
+_UNDIVIDED, _LONGEST = ['"section": "env"', '"--', "'--", '\\"--'], 20_000
 #: Names of people and machines that are everyone's.
 _COMMON = frozenset(
     (
@@ -152,7 +170,40 @@ def is_harmless(text: str) -> bool:
     )
 
 
-def places_in(text: str, *, whole: bool = True) -> Iterator[tuple[int, int, str]]:
+def spots_in(text: str) -> pl.DataFrame:
+    """``begin`` and ``end`` of each line that may have something private, or of parts of it.
+
+    ``whole``: it is a whole line. An event or a command line is not divided. A text that is there
+    several times is looked at once: logs repeat most of theirs.
+    """
+    line, begin = pl.col("line"), pl.col("begin")
+    length = line.str.len_chars().cast(pl.Int64)
+    lines = (
+        pl.DataFrame({"line": [text]})
+        .select(line.str.split("\n").explode())
+        .with_columns(begin=(length + 1).cum_sum() - length - 1)
+    )
+    event = pl.any_horizontal(line.str.contains(mark, literal=True) for mark in _UNDIVIDED)
+    is_long = lines.select(length > _LONG).to_series()
+    long = lines.filter(is_long)
+    divided = long.select((length >= _LONGEST) | ~event).to_series()
+    step = length + len(_PART)
+    parts = (
+        long.filter(divided)
+        .select(line.str.split(_PART), begin - step.cum_sum() + step)
+        .with_columns(whole=line.list.len() == 1)
+        .explode("line")
+        .with_columns(begin=begin + step.cum_sum() - step)
+    )
+    whole = pl.concat([lines.filter(~is_long), long.filter(~divided)])
+    both = pl.concat([whole.with_columns(whole=True), parts])
+    texts = both["line"].unique()
+    hints = texts.filter(texts.str.contains(LOOK))
+    found = both.filter(both["line"].is_in(hints.implode()))
+    return found.select(begin, end=begin + length, whole="whole").sort("begin")
+
+
+def places_in(text: str, *, whole: bool = True) -> Iterator[Place]:
     """Begin, end and kind of what is private by its shape or by where it stands.
 
     ``whole``: ``text`` is a whole line, so that ``NAME=value`` may be a variable.
@@ -177,9 +228,9 @@ def places_in(text: str, *, whole: bool = True) -> Iterator[tuple[int, int, str]
                 yield *found.span("value"), VARIABLE
 
 
-def values_in(text: str, *, whole: bool = True) -> Iterator[tuple[str, str]]:
+def values_in(text: str, places: Iterable[Place]) -> Iterator[tuple[str, str]]:
     """Value and kind of what has to go wherever it is, since no one else has such a word."""
-    for begin, end, kind in places_in(text, whole=whole):
+    for begin, end, kind in places:
         value = text[begin:end]
         if kind == "private key":
             words = re.split(r"\\[nrt]|\s+", value)
@@ -200,13 +251,12 @@ def values_in(text: str, *, whole: bool = True) -> Iterator[tuple[str, str]]:
 def homes_in(text: str) -> Iterator[tuple[str, str]]:
     """Home folders, each with its owner."""
     for place in ("/home/", "/Users/"):
-        for rest in {rest[:64] for rest in text.split(place)[1:]} if place in text else ():
-            if found := _OWNER.match(rest):
-                yield place + found[0], found[0]
+        for owner in dict.fromkeys(re.findall(place + _OWNER, text)):
+            yield place + owner, owner
 
 
 def hidden_in(text: str) -> Iterator[str]:
-    """What is written in ``text`` in another form: quoted for URLs, in base64, in UTF-16."""
+    """What is written in ``text`` in another form: quoted for URLs, in base64."""
     whole = pl.Series([text], dtype=pl.String)
     for pattern in _WORDS:
         for word in whole.str.extract_all(pattern).explode().drop_nulls().unique().to_list():
@@ -219,6 +269,10 @@ def hidden_in(text: str) -> Iterator[str]:
                 continue
             if data.isascii() and data.decode().isprintable():
                 yield data.decode()
+
+
+def wide_in(text: str) -> Iterator[str]:
+    """What is written in ``text`` in UTF-16."""
     if "\x00" in text:
         yield from (found[0].replace("\x00", "") for found in _WIDE.finditer(text))
 

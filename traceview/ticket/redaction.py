@@ -15,9 +15,9 @@ import html
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 from urllib.parse import quote, quote_plus
 
 import polars as pl
@@ -26,29 +26,26 @@ from traceview.collectors.child.secrets import SHAPES
 from traceview.ticket.private import (
     ADDRESS,
     CONSTANT,
-    LOOK,
     PERSON,
     SHORTEST,
     VARIABLE,
+    Place,
     hidden_in,
     homes_in,
     is_someone,
     places_in,
+    spots_in,
     unescaped,
     values_in,
+    wide_in,
 )
 
 Level = Literal["standard", "strict", "none"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-#: Longer lines are looked at in parts: those of a JSON object.
-_LONG = 300
-_PART = ", "
-#: What has a name in one part and its value in the next.
-_UNDIVIDED, _LONGEST = ('"section": "env"', '"--', "'--", '\\"--'), 20_000
 _SMALL, _FEW, _MOST_IN_PATTERN = 10_000, 16, 5_000
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 _BETWEEN_TEXTS = "\n\x1e\n"
-_MOST_SEEN = 100_000
+_MOST_PLACES = 100_000
 #: A string that is no one else's: with a capital after a space, or with letters and digits.
 _ALONE = re.compile(r" .*[A-Z]|[A-Z].* |(?=.*[A-Za-z])(?=.*[0-9])^[\w\-.+!#]+$")
 _LEAST_ALONE = 8
@@ -59,7 +56,14 @@ _SAFE = str.maketrans("+/", "-_")
 _KINDS = (
     *(CONSTANT, VARIABLE, PERSON, ADDRESS, "masked string ", "password", "key or token", "cookie"),
     *("e-mail address", "private key", "URL credentials", "authorization header", "home folder"),
-    *("project folder", "source line", "user_function_", "user_class_", "user_file_"),
+    *(
+        "project folder",
+        "source line",
+        "user_function_",
+        "user_class_",
+        "user_file_",
+        "user_module_",
+    ),
 )
 _MARKS = ("'", '"', '\\"', "\\'", "&#39;", "&#34;", "&quot;")
 
@@ -78,6 +82,13 @@ class _Value:
     quoted: bool = False
 
 
+class _Part(NamedTuple):
+    """A line, or a part of a long one, in which ``NAME=value`` is no variable's."""
+
+    text: str
+    whole: bool
+
+
 @dataclass
 class Redaction:
     """Values to take out, and what was taken out of which file."""
@@ -91,19 +102,23 @@ class Redaction:
     _literals: dict[str, _Value] | None = None
     _pattern: str = ""
     _bounded: dict[str, re.Pattern[str]] = field(default_factory=dict)
-    #: Lines and parts that were read before: logs repeat most of theirs.
-    _seen: set[int] = field(default_factory=set)
-    #: Lines with a hint of something private.
-    _looked: set[int] = field(default_factory=set)
+    #: Hash of a piece → where it has a hint of something private.
+    _spots: dict[int, pl.DataFrame] = field(default_factory=dict)
+    #: Hash of what is there → what is private in it: logs repeat most of theirs.
+    _places: dict[int, tuple[Place, ...]] = field(default_factory=dict)
 
-    def add(self, value: str, kind: str, instead: str | None = None) -> None:
+    def add(
+        self, value: str, kind: str, instead: str | None = None, *, bounded: bool | None = None
+    ) -> None:
         """``value`` is replaced everywhere, by ``instead`` or a mask that names the kind.
 
-        Paths and names are replaced as whole ones only; so is what may be part of another word.
+        ``bounded``: as a whole word or path only, as paths and names are, unless it is given; so is
+        what may be part of another word.
         """
         if self.level == "none" or value in self._values or _is_ours(value):
             return
-        bounded = instead is not None or kind in (PERSON, ADDRESS)
+        if bounded is None:
+            bounded = instead is not None or kind in (PERSON, ADDRESS)
         self._values[value] = _Value(kind, instead or f"[masked {kind}]", bounded)
         self._literals = None
 
@@ -132,41 +147,28 @@ class Redaction:
         text = unescaped(text)
         if "PRIVATE KEY" in text:
             self._learn_from(text)
-        if len(self._seen) > _MOST_SEEN:
-            self._seen.clear()
-        lines = set(text.split("\n"))
-        long = [(line, _parts(line)) for line in lines if len(line) > _LONG]
-        whole = lines.difference(line for line, _ in long)
-        lines = whole.union(*(parts for _, parts in long))
-        new = [part for part in lines if hash(part) not in self._seen]
-        self._seen.update(map(hash, new))
-        for index in pl.Series(new, dtype=pl.String).str.contains(LOOK).arg_true():
-            self._looked.add(hash(new[index]))
-            self._learn_from(new[index], whole=new[index] in whole)
-        for line, parts in long:
-            if not self._looked.isdisjoint(map(hash, parts)):
-                self._looked.add(hash(line))
-        text = "\n".join(new)
-        for hidden in (text, *hidden_in(text)):
-            for home, owner in homes_in(hidden):
-                self.add(home, "home folder", "~")
-                self.person(owner)
-            if hidden is not text:
-                self._learn_from(hidden)
+        new = self._look(
+            _Part(text[begin:end], whole) for begin, end, whole in self._spots_of(text)
+        )
+        for part in new:
+            self._learn_from(part.text, self._places[hash(part)])
+        self._learn_homes(text)
+        for hidden in (*hidden_in("\n".join(part.text for part in new)), *wide_in(text)):
+            self._learn_homes(hidden)
+            self._learn_from(hidden)
 
     def redacted(self, text: str, file: str = "") -> str:
         """``text`` without what is private; what was replaced counts for ``file``."""
         if self.level == "none":
             return text
-        text = unescaped(text)
-        lines, looked = text.split("\n"), self._looked
-        for index in (places := [n for n, key in enumerate(map(hash, lines)) if key in looked]):
-            parts = _parts(lines[index])
-            for place, part in enumerate(parts):
-                if hash(part) in looked:
-                    parts[place] = self._without_places(part, file, whole=len(parts) == 1)
-            lines[index] = _PART.join(parts) if len(parts) > 1 else parts[0]
-        return self._without_values("\n".join(lines) if places else text, file)
+        text, done = unescaped(text), 0
+        texts: list[str] = []
+        for begin, end, whole in self._spots_of(text):
+            part = _Part(text[begin:end], whole)
+            self._look([part])
+            texts += (text[done:begin], self._without_places(part, file))
+            done = end
+        return self._without_values("".join((*texts, text[done:])) if texts else text, file)
 
     def in_texts(self, texts: Sequence[str]) -> list[str]:
         """The same of several str of ours, which are not Latin-1."""
@@ -203,12 +205,32 @@ class Redaction:
         if is_someone(name):
             self.add(name, PERSON)
 
-    def _learn_from(self, text: str, *, whole: bool = True) -> None:
-        for value, kind in values_in(text, whole=whole):
+    def _spots_of(self, text: str) -> Iterable[tuple[int, int, bool]]:
+        """Where a piece has lines, or parts of long ones, that have to be looked at."""
+        if (key := hash(text)) not in self._spots:
+            self._spots[key] = spots_in(text)
+        return self._spots[key].iter_rows()
+
+    def _look(self, parts: Iterable[_Part]) -> list[_Part]:
+        """Those that were not looked at before."""
+        if len(self._places) > _MOST_PLACES:
+            self._places.clear()
+        new = [part for part in dict.fromkeys(parts) if hash(part) not in self._places]
+        for part in new:
+            self._places[hash(part)] = tuple(sorted(places_in(part.text, whole=part.whole)))
+        return new
+
+    def _learn_from(self, text: str, places: Sequence[Place] | None = None) -> None:
+        for value, kind in values_in(text, places_in(text) if places is None else places):
             if kind == CONSTANT:
                 self.constant(value)
             else:
                 self.add(value, kind)
+
+    def _learn_homes(self, text: str) -> None:
+        for home, owner in homes_in(text):
+            self.add(home, "home folder", "~")
+            self.person(owner)
 
     def _found(self, text: str) -> list[str]:
         """The forms that are in ``text``; of two that overlap at least the longer."""
@@ -250,10 +272,10 @@ class Redaction:
         instead = pl.Series([literals[literal].instead for literal in those]).implode()
         return str(one.str.replace_many(patterns, instead, leftmost=True)[0])
 
-    def _without_places(self, text: str, file: str, *, whole: bool) -> str:
+    def _without_places(self, part: _Part, file: str) -> str:
         """What is private by where it stands: behind a name, in a guard, in a variable."""
-        done, parts = 0, []
-        for begin, end, kind in sorted(places_in(text, whole=whole)):
+        text, done, parts = part.text, 0, []
+        for begin, end, kind in self._places[hash(part)]:
             if begin >= done and not text[begin:end].startswith(("[masked", "<masked")):
                 parts += [text[done:begin], f"[masked {kind}]"]
                 done = end
@@ -324,13 +346,6 @@ def packed_forms(value: str) -> Iterator[str]:
 def latin(text: str) -> str:
     """A str of ours as the texts here are: a character for each byte of UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
-def _parts(line: str) -> list[str]:
-    """A long line in pieces that can be looked at alone; an event or a command line is one."""
-    if len(line) <= _LONG or (len(line) < _LONGEST and any(map(line.count, _UNDIVIDED))):
-        return [line]
-    return line.split(_PART)
 
 
 def _whole(form: str) -> re.Pattern[str]:

@@ -41,6 +41,13 @@ _NOT_PRIVATE = frozenset(
         *("done", "block", "target", "kind", "text", "guard", "frame", "graph"),
     )
 )
+#: Folders that everyone has, torch too.
+_FOLDERS = frozenset(
+    (
+        *("src", "lib", "libs", "util", "utils", "models", "modules", "layers", "core", "common"),
+        *("train", "training", "scripts", "tests", "examples", "tools", "python", "app", "ops"),
+    )
+)
 _LEAST_LINE = 12
 #: What takes the name of an attribute; calls and arguments of theirs that take words of torch's.
 _BY_NAME = ("getattr", "setattr", "hasattr", "delattr")
@@ -80,8 +87,11 @@ def without_strings(source: str, redaction: Redaction) -> str:
     return "".join((*parts, data[done:].decode("utf-8", "surrogateescape")))
 
 
-def hide_source(name: str, source: str, redaction: Redaction) -> None:
-    """Take the lines of a file of the user's out of all texts, and the names that it defines."""
+def hide_source(name: str, source: str, redaction: Redaction, inside: str = "") -> None:
+    """Take the lines of a file of the user's out of all texts, and the names that it defines.
+
+    ``inside``: its path in the project, of which the folders and the module's name go, too.
+    """
     stem = PurePosixPath(name).stem.partition("-")[2] or PurePosixPath(name).stem
     names = [("file", stem)]
     try:
@@ -93,13 +103,45 @@ def hide_source(name: str, source: str, redaction: Redaction) -> None:
     except (SyntaxError, ValueError, RecursionError):
         pass
     for what, each in names:
-        private = len(each) >= 3 and each.lower() not in _NOT_PRIVATE and not each.startswith("__")
-        if private and re.fullmatch(r"[\w.\-]+", each):
-            number = redaction.numbered(what, each).rpartition(" ")[2][:-1]
-            redaction.add(latin(each), "name", f"user_{what}_{number}")
+        if _is_name_of_theirs(each):
+            instead = _placeholder(what, each, redaction)
+            redaction.add(latin(each), "name", instead)
+            if what == "function":  # as Dynamo calls what follows a graph break in it
+                after = "torch_dynamo_resume_in_{}_at_"
+                value = latin(after.format(each))
+                redaction.add(value, "name", after.format(instead), bounded=False)
+    _hide_module([*PurePosixPath(inside).parts[:-1], stem], redaction)
     for line in map(str.strip, source.splitlines()):
         if len(line) >= _LEAST_LINE and not line.startswith(("import torch", "from torch")):
             redaction.add(latin(line), "source line")
+
+
+def _hide_module(parts: list[str], redaction: Redaction) -> None:
+    """Take the folders of a module out of all texts, as paths and as dotted names have them."""
+    instead = [
+        _placeholder("file" if part is parts[-1] else "module", part, redaction)
+        if _is_name_of_theirs(part) and part.lower() not in _FOLDERS
+        else part
+        for part in parts
+    ]
+    for end in range(1, len(parts) + 1):
+        if instead[end - 1] != parts[end - 1]:
+            marks = ("/", ".") if end > 1 else ("",)
+            for mark in marks:
+                redaction.add(latin(mark.join(parts[:end])), "name", mark.join(instead[:end]))
+            # Dynamo's global for the module.
+            imported, hidden = ("_dot_".join(each[:end]) for each in (parts, instead))
+            redaction.add(latin(f"__import_{imported}"), "name", f"__import_{hidden}")
+
+
+def _is_name_of_theirs(name: str) -> bool:
+    private = len(name) >= 3 and name.lower() not in _NOT_PRIVATE and not name.startswith("__")
+    return private and re.fullmatch(r"[\w.\-]+", name) is not None
+
+
+def _placeholder(what: str, name: str, redaction: Redaction) -> str:
+    """``user_file_2``: the same wherever the name is."""
+    return f"user_{what}_{redaction.numbered(what, name).rpartition(' ')[2][:-1]}"
 
 
 def _strings(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:

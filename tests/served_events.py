@@ -1,6 +1,9 @@
 """Raw folders of processes that served, made by hand as the collector writes them."""
 
 import json
+from types import SimpleNamespace
+
+from traceview.rollout import assess, read_served
 
 WARM, USUAL = 0, 1
 SETTINGS = {
@@ -58,3 +61,31 @@ def write(raw, events):
     text = "".join(json.dumps(event) + "\n" for event in (head, *events))
     (raw / "events-7.jsonl").write_text(text)
     return raw
+
+
+def outputs(outcome="agree", **more):
+    bad = SimpleNamespace(run="compiled", same=False, output="output", max_abs_diff=0.01)
+    checks = (bad,) if outcome == "differ" else ()
+    return SimpleNamespace(region_id=0, name="Tower", outcome=outcome, checks=checks, **more)
+
+
+AGREE = (outputs(),)
+
+
+def assessed(folder, cold=None, warm=None, eager=None, compared=AGREE, **more):
+    """The record; events of each process may be replaced."""
+    usual = {
+        "cold": [region(), *served(safe()), end()],
+        "warm": [region(), *served(safe()), end()],
+        "eager": [region(), *served(safe(2.0)), end(peak_bytes=390 << 20, graphs=0)],
+    }
+    given = {"cold": cold, "warm": warm, "eager": eager}
+    recorded = {}
+    for name, events in usual.items():
+        raw = write(folder / name, events if given[name] is None else given[name])
+        recorded[name] = read_served(raw, name, "exit")
+    diagnosis = SimpleNamespace(
+        outputs=compared, findings=(), environment={"device_name": "cpu"}, target="serve.py",
+        created=None,
+    )  # fmt: skip
+    return assess(diagnosis, recorded, made_by="0", **more)

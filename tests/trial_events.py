@@ -2,7 +2,20 @@
 
 import json
 
-from traceview.trials import Remedy
+from msgspec.structs import replace
+
+from traceview.trials import Plan, Remedy, Results, results
+from traceview.trials.rounds import Process
+
+PATCH = "--- a.py\n+++ a.py\n@@ -1,1 +1,1 @@\n-a = '<i>'\n+a = 2\n"
+REMEDIES = (
+    Remedy("dynamic=None", ("dynamic=None",), rules=("rc-dynamic-false",), predicted_ms=2.5),
+    Remedy("mode=reduce-overhead", ("mode=reduce-overhead",)),
+    Remedy("autocast=bfloat16", ("autocast=bfloat16",)),
+    Remedy("patch a.py:1", patch=PATCH),
+    Remedy("no_grad", ("no_grad",)),
+    Remedy("fullgraph=True", ("fullgraph=True",)),
+)
 
 
 def trial(name, state="measured", **more):
@@ -72,3 +85,44 @@ def write(folder, events, pid=7):
 
 def remedy(name, **more):
     return Remedy(name, settings=(name,), **more)
+
+
+def recorded(folder):
+    """The record of six remedies, with every verdict, of two combined, and of an untried one."""
+    first = [
+        *measured("dynamic=None", 1.4),
+        trial("mode=reduce-overhead", "failed", why="RuntimeError: <script>"),
+        *blocks("autocast=bfloat16", 1.9), *agreeing("autocast=bfloat16"),
+        check("autocast=bfloat16", "trial", False, "loss"), trial("autocast=bfloat16"),
+        *measured("patch a.py:1", 1.2),
+        *measured("no_grad", 0.9),
+        trial("fullgraph=True", "not_applicable", why="it is set already"),
+    ]  # fmt: skip
+    both = measured("dynamic=None+patch a.py:1", 1.7)
+    answers = iter([first, both])
+    spare = (Remedy("gb-<b>").untried("no remedy"),)
+
+    def ask(_remedies, _seconds):
+        return Process(
+            write(folder / f"{id(object())}-{len(list(folder.iterdir()))}", next(answers))
+        )
+
+    made = results(Plan(REMEDIES, "compiled", 600.0, spare), ask, None)
+    return Results(
+        target="train.py", created=None, traceview="0.1", baseline="compiled",
+        budget_seconds=600.0, environment={"torch_version": "2.13.0", "device_name": None},
+        trials=made.trials, recommended=made.recommended, not_tried=made.not_tried,
+    )  # fmt: skip
+
+
+def swept(record):
+    """That of a sweep, with one row that has everything."""
+    row = replace(
+        record.trials[0], arguments=("--batch", "8"), compile_seconds_warm=0.25,
+        autotune_seconds=1.5, recompiles=2, cudagraphs="skipped", cudagraphs_why="mutated <i>",
+        break_even_steps=1234, rmse=1.5e-7, eager_rmse=1e-7, max_abs_diff=0.5,
+        notes=("no <b>",), debug="raw/trials-1/debug/1",
+    )  # fmt: skip
+    return replace(
+        record, baseline="eager", trials=(row,), eager_ms=5.0, compiled_ms=4.0, speedup=1.25
+    )
