@@ -19,8 +19,8 @@ Fix what changes: the finding names it. A higher `torch._dynamo.config.recompile
 2.6 it is called `cache_size_limit`) helps where the values come back. The profile shows that: some
 calls of a step run a variant, others find none, and from their ratio follows about how many values
 there are. The setting is offered where the new limit holds that many. Where no call runs a variant,
-each has another value, and no limit helps. If nothing else of the callable is compiled either,
-leaving it in eager saves the search.
+each has another value, and no limit helps; nor where a call that runs a variant takes longer than
+an eager step. If nothing else of the callable is compiled either, leave it in eager.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -96,11 +96,25 @@ class _Fit(msgspec.Struct, frozen=True):
     """Calls of a function in a profiled step: those that ran a variant, and those that found none.
 
     ``missed`` may count calls of other functions, where several of a callable reached the limit.
+    ``ran_ms``: what those that ran one took at least, one call; ``eager_ms``: what one takes in
+    eager at most.
     """
 
     ran: float
     missed: float
     variants: int
+    ran_ms: float | None
+    eager_ms: float | None
+
+    @property
+    def slower(self) -> bool:
+        """Whether a compiled variant is slower than eager."""
+        return None not in (self.ran_ms, self.eager_ms) and self.ran_ms > self.eager_ms  # type: ignore[operator]
+
+    @property
+    def useless(self) -> bool:
+        """Whether nothing is gained by compiling it as often as torch may."""
+        return not self.ran or self.slower
 
     @property
     def values(self) -> int:
@@ -146,7 +160,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             graded = "error" if costly or entered == 0 else "warning"
 
         lost = cost.ms_per_step if later and severity(tables, cost.ms_per_step) != "info" else None
-        eager = _nothing_of(tables, compiles) if lost and fit and not fit.ran else None
+        eager = _alone(tables, compiles) if lost and fit and fit.useless else None
 
         logged = [from_row(shorten(row["message"]), "warnings", row) for row in warned[:1]]
         ended = [row for row in compiles if row["outcome"] == "limit"][:1]
@@ -217,8 +231,25 @@ def _fit(tables: Tables, compiles: list[Row], entered: float | None) -> _Fit | N
         if row["part"] == "cache_lookup" and row["compile_id"] is None
         if row["region_id"] is None or row["region_id"] in regions
     )
+    fitted, other = sum(row["calls"] or 0.0 for row in ran), sum(missed)
     variants = {row["compile_id"] for row in compiles if row["outcome"] == "ok"}
-    return _Fit(sum(row["calls"] or 0.0 for row in ran), sum(missed), len(variants))
+    # The host and a device work at the same time; on a CPU kernels are the host's work.
+    kernels = first_rank(rows(tables, "kernel_groups", stance="compiled"))
+    own = [row for row in kernels if row["compile_id"] in ids]
+    device = sum(row["ms"] or 0.0 for row in own if row["clock"] == "device")
+    host = sum(row["ms"] or 0.0 for row in own if row["clock"] == "host") + sum(
+        (row["calls"] or 0.0) * (row["us_less_profiler"] or 0.0) / 1e3
+        for row in parts
+        if row["compile_id"] in ids
+    )
+    eager = step_ms(tables, "eager")
+    return _Fit(
+        fitted,
+        other,
+        len(variants),
+        max(host, device) / fitted if fitted else None,
+        eager / (fitted + other) if eager and fitted else None,
+    )
 
 
 def _regions(tables: Tables, compiles: list[Row]) -> set[int]:
@@ -233,17 +264,17 @@ def _regions(tables: Tables, compiles: list[Row]) -> set[int]:
     return {row["region_id"] for row in found if row}
 
 
-def _nothing_of(tables: Tables, compiles: list[Row]) -> str | None:
-    """The callable that these compiles were for, if no compiled code of it ran in the profile."""
-    own = _regions(tables, compiles)
+def _alone(tables: Tables, compiles: list[Row]) -> str | None:
+    """The callable that these compiles were for, if no other compiled code of it was profiled."""
+    own, ids = _regions(tables, compiles), {row["compile_id"] for row in compiles}
     regions = [row for row in first_rank(rows(tables, "regions")) if row["region_id"] in own]
     names = {row["name"] for row in regions}
-    ran = any(
+    others = any(
         row["region_id"] is None or row["region_id"] in own
         for row in first_rank(rows(tables, "call_path"))
-        if row["part"] == "compiled_region"
+        if row["part"] == "compiled_region" and row["compile_id"] not in ids
     )
-    return names.pop() if len(names) == 1 and not ran else None
+    return names.pop() if len(names) == 1 and not others else None
 
 
 def _advice(
@@ -268,6 +299,11 @@ def _advice(
         yield f"Raising {setting} helps only where the number of variants is finite."
     elif not fit.ran:
         yield f"Raising {setting} would not help: no call in the profile used a variant."
+    elif fit.slower:
+        yield (
+            f"Raising {setting} would not help: a call that uses a variant takes "
+            f"{milliseconds(fit.ran_ms)}, in eager {milliseconds(fit.eager_ms)}."
+        )
     elif not fit.missed:
         yield f"Raising {setting} would not help: every call in the profile used a variant."
     else:
@@ -300,6 +336,6 @@ def _settings(
         return (f"eager={eager}",)
     if cause and cause.is_learning_rate:
         return ()
-    if fit and not (fit.ran and fit.missed and fit.values <= raised):
+    if fit and (fit.useless or not fit.missed or fit.values > raised):
         return ()
     return (f"{_recompiles.recompile_limit(tables)}={raised}",)
