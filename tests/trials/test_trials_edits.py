@@ -205,21 +205,22 @@ CHANGED = {
             def forward(self, x, name):
                 return x + phase(name)
 
-        net = torch.compile(Net())
+        net = torch.compile(Net(), dynamic=True)
         """,
         """
         def phase(name):
             return zlib.crc32(name) / 9
 
         class Net(torch.nn.Module):
-            @torch.compiler.disable(recursive=False)
+            @torch.compiler.disable
             def forward(self, x, name):
                 return self._forward_compiled(x, phase(name))
 
+            @torch.compile(dynamic=True)
             def _forward_compiled(self, x, given):
                 return x + given
 
-        net = torch.compile(Net())
+        net = torch.compile(Net(), dynamic=True)
         """,
     ),
     "a class for each call": (
