@@ -164,7 +164,7 @@ class Trials:
             return
         trial.end(state, why)
         self._ended.add(trial.name)
-        if trial.state == "measured":
+        if trial.state in ("measured", "unfinished"):
             self.measured.append(trial)
         found, self._timed = self._timed or self._found(step), None
         again = {}

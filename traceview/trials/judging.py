@@ -135,6 +135,8 @@ def _notes(remedy: Remedy, measured: Measured, on_gpu: bool | None) -> Iterator[
         yield NOTHING_COMPILED
     if logged.recompiles:
         yield f"{fmt.plural(logged.recompiles, 'recompile')} while it was measured"
+    if measured.processes > 1:
+        yield f"measured in {measured.processes} processes: the script ends before one has enough"
 
 
 def judged_failed(remedy: Remedy, why: str) -> Trial:
