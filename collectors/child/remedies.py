@@ -40,6 +40,7 @@ from .regions import hide_from_dynamo, target_of
 from .settings import Setting, parse
 from .state import Control, Gate
 
+_LIMIT = re.compile(r"torch\._dynamo\.config\.(?:recompile_limit|cache_size_limit)=(\d+)")
 #: What belongs to Inductor alone: another backend takes neither.
 _INDUCTORS = ("mode", "options")
 
@@ -111,6 +112,16 @@ class Trials:
     def left(self) -> list[str]:
         """Names of those that have not ended yet."""
         return [name for name in self._remedies if name not in self._ended]
+
+    @property
+    def variants(self) -> dict[str, int]:
+        """Names of those with another recompile limit, and that."""
+        found = {}
+        for name, remedy in self._remedies.items():
+            for setting in map(str, remedy.get("settings") or ()):
+                if match := _LIMIT.fullmatch(setting):
+                    found[name] = int(match[1])
+        return found
 
     def on(self, stance: str) -> Trial | None:
         """The current one, in the stance that it is."""

@@ -40,6 +40,7 @@ from traceview.rules import _recompiles
 from traceview.rules.kit import (
     Confidence,
     Cost,
+    Evidence,
     Finding,
     Location,
     Row,
@@ -159,14 +160,8 @@ def check(tables: Tables) -> Iterator[Finding]:
             costly = severity(tables, cost.ms_per_step) == "warning"
             graded = "error" if costly or entered == 0 else "warning"
 
-        lost = cost.ms_per_step if later and severity(tables, cost.ms_per_step) != "info" else None
-        eager = _alone(tables, compiles) if lost and fit and fit.useless else None
-
-        logged = [from_row(shorten(row["message"]), "warnings", row) for row in warned[:1]]
-        ended = [row for row in compiles if row["outcome"] == "limit"][:1]
-        for row in ended:
-            why = shorten(row["fail_reason"]) or "limit"
-            logged.append(from_row(f"compile {row['compile_id']}: {why}", "compiles", row))
+        loses = later and cost.ms_per_step and severity(tables, cost.ms_per_step) != "info"
+        eager = _alone(tables, compiles) if loses and fit and fit.useless else None
         yield Finding(
             code=CODE,
             rule="rc-limit-hit",
@@ -185,10 +180,19 @@ def check(tables: Tables) -> Iterator[Finding]:
             confidence=confidence,
             location=place,
             about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
-            evidence=(*logged, *(cause.evidence() if cause else ())),
+            evidence=(*_logged(compiles, warned), *(cause.evidence() if cause else ())),
             what_to_do=" ".join(_advice(tables, cause, raised, fit, eager)),
             remedy=_settings(tables, cause, raised, fit, eager),
         )
+
+
+def _logged(compiles: list[Row], warned: list[Row]) -> Iterator[Evidence]:
+    """Torch's warning, and the compile that the limit ended."""
+    for row in warned[:1]:
+        yield from_row(shorten(row["message"]), "warnings", row)
+    for row in [row for row in compiles if row["outcome"] == "limit"][:1]:
+        why = shorten(row["fail_reason"]) or "limit"
+        yield from_row(f"compile {row['compile_id']}: {why}", "compiles", row)
 
 
 def _later_calls(tables: Tables, compiles: list[Row]) -> int:
