@@ -321,6 +321,25 @@ CHANGED = {
             return _eager_grid_sample(x, grid)
         """,
     ),
+    "a pooling of what is computed for each of its windows": (
+        "ind-recomputed",
+        "max_pool2d",
+        """
+        import torch.nn.functional as F
+
+        def forward(x):
+            return F.max_pool2d(F.gelu(x), 5)
+        """,
+        """
+        import torch.nn.functional as F
+
+        _eager_max_pool2d = torch.compiler.disable(F.max_pool2d)
+
+
+        def forward(x):
+            return _eager_max_pool2d(F.gelu(x), 5)
+        """,
+    ),
     "a function without vector code": (
         "ind-scalar-loop",
         "erfinv",

@@ -68,6 +68,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ct-repeated-same-compile": (Pattern(around.without_reset, "memory: compiled code is kept"),),
     "ind-slower-fusion": (Pattern(inside.called_apart),),
     "ind-scalar-loop": (Pattern(inside.called_apart),),
+    "ind-recomputed": (Pattern(inside.pooled_apart),),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),
     "rc-dim-specialized": (_OUTSIDE,),

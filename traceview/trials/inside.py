@@ -176,12 +176,18 @@ def index_kept(source: Source, line: int) -> Changes:
         ]
 
 
-def called_apart(source: Source, line: int) -> Changes:
-    """A function of torch's that one line calls is left to eager."""
+def pooled_apart(source: Source, line: int) -> Changes:
+    """A pooling that one line calls is left to eager: what its windows read is stored."""
+    return called_apart(source, line, "pool")
+
+
+def called_apart(source: Source, line: int, part: str = "") -> Changes:
+    """A function of torch's that one line calls, with ``part`` in its name, is left to eager."""
     calls = [
         node
         for node in source.all(ast.Call)
         if node.lineno == line and dotted(node.func).startswith(_OF_ITS_OWN)
+        if part in dotted(node.func)
     ]
     if len(calls) == 1 and source.imports("torch"):
         name = f"_eager_{dotted(calls[0].func).rpartition('.')[2]}"
