@@ -2,7 +2,7 @@
 
     mode=max-autotune    dynamic=True   backend=aot_eager   fullgraph=True   options.KEY=VALUE
     torch._dynamo.config.X=VALUE        (also torch._inductor.config, torch._functorch.config,
-                                        torch.fx.experimental._config)
+                                        torch.compiler.config, torch.fx.experimental._config)
     torch.backends.cudnn.benchmark=True
     float32_matmul_precision=high       num_threads=4
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
@@ -27,7 +27,7 @@ Kind = Literal[
 _COMPILE = ("mode", "dynamic", "backend", "fullgraph")
 _CONFIGS = (
     *("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config"),
-    "torch.fx.experimental._config",
+    *("torch.compiler.config", "torch.fx.experimental._config"),
 )
 _PROCESS = ("float32_matmul_precision", "num_threads")
 _AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}

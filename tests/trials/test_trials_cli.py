@@ -180,6 +180,13 @@ class TestOnly:
         assert "gb-item" in cli.err
         assert calls == []
 
+    def test_it_is_found_before_the_script_runs(self, cli, tmp_path, monkeypatch):
+        monkeypatch.setattr(collectors, "collect", lambda *_: pytest.fail("it ran"))
+        (tmp_path / "train.py").write_text("print(1)")
+        cli("try", "--only", "recompile_limit=64", tmp_path / "train.py")
+        assert cli.code == 2
+        assert "'recompile_limit=64' is neither a rule nor a setting" in cli.err
+
 
 class TestSweep:
     def test_every_combination_against_eager(self, cli, run, target):

@@ -139,7 +139,8 @@ def try_command(
         compiles = found.verdict.outcome != "not_compiled"
         return Plan((*own, *remedies), "compiled", budget_s, tuple(spare), compiles=compiles)
 
-    click.get_current_context().exit(_carry_out(plan, **options))
+    code = _carry_out(plan, check=lambda choice: _named(words, choice), **options)
+    click.get_current_context().exit(code)
 
 
 @click.command("sweep", cls=TargetCommand, context_settings=PASS_ON)
@@ -256,11 +257,13 @@ def _carry_out(
     ignore: tuple[str, ...],
     first: tuple[str, ...] = (),
     keep_debug: bool = False,
+    check: Callable[[Choice], object] = lambda _: None,
     **collecting: Any,  # noqa: ANN401 (click's options)
 ) -> int:
     """Diagnose, try, write, print; returns the exit code.
 
-    ``first``: arguments that a new run has on top, and the trials' processes have not.
+    ``first``: arguments that a new run has on top, and the trials' processes have not. ``check``
+    raises a UsageError before anything runs.
     """
     from traceview.cli.console import Console, stdout_color, stdout_width
     from traceview.cli.pipeline import Wanted, diagnosed
@@ -272,6 +275,7 @@ def _carry_out(
 
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
     choice, console = wanted.choice_before(), Console()
+    check(choice)
     again = run_folder(module, target) is not None
     if not again and (target or module):
         target = (*target, *first)
@@ -391,16 +395,33 @@ def _wanted(
     words: Sequence[str], found: Diagnosis, choice: Choice, run: Run
 ) -> tuple[list[Remedy], list[NotTried]]:
     """The remedies of the findings, or only those that ``words`` name; and what has none."""
-    from traceview.collectors.child.settings import parse
     from traceview.diagnosis.excerpts import source_reader
     from traceview.parse import load_or_parse
-    from traceview.rules.choice import did_you_mean, matching
-    from traceview.trials import Remedy, named, offered
-    from traceview.trials.remedies import JOINT
+    from traceview.trials import Remedy, offered
 
     cwd, read = run.manifest.cwd, source_reader(run, load_or_parse(run))
     if not words:
         return offered(found.findings, cwd, read=read)
+    rules, asked = _named(words, choice)
+    remedies, spare = offered(found.findings, cwd, rules, read)
+    seen = {rule for remedy in remedies for rule in remedy.rules}
+    seen |= {rule for row in spare for rule in row.rules}
+    silent = [
+        Remedy(rule, rules=(rule,)).untried("this rule has no finding in this run")
+        for rule in sorted(rules - seen)
+    ]
+    offers = {frozenset(remedy.settings) for remedy in remedies}
+    asked = [remedy for remedy in asked if frozenset(remedy.settings) not in offers]
+    return [*asked, *remedies], [*spare, *silent]
+
+
+def _named(words: Sequence[str], choice: Choice) -> tuple[set[str], list[Remedy]]:
+    """The rules and settings of ``--only``; UsageError where a word is neither."""
+    from traceview.collectors.child.settings import parse
+    from traceview.rules.choice import did_you_mean, matching
+    from traceview.trials import named
+    from traceview.trials.remedies import JOINT
+
     rules: set[str] = set()
     asked: list[Remedy] = []
     for word in words:
@@ -417,16 +438,7 @@ def _wanted(
                     remedy = f"{near} Settings are written NAME=VALUE, such as mode=max-autotune."
                     raise UsageError(fact, remedy.strip(), slug="only") from error
             asked.append(named(settings))
-    remedies, spare = offered(found.findings, cwd, rules, read)
-    seen = {rule for remedy in remedies for rule in remedy.rules}
-    seen |= {rule for row in spare for rule in row.rules}
-    silent = [
-        Remedy(rule, rules=(rule,)).untried("this rule has no finding in this run")
-        for rule in sorted(rules - seen)
-    ]
-    offers = {frozenset(remedy.settings) for remedy in remedies}
-    asked = [remedy for remedy in asked if frozenset(remedy.settings) not in offers]
-    return [*asked, *remedies], [*spare, *silent]
+    return rules, asked
 
 
 def _write(run: Run, made: Results, found: Diagnosis) -> Path:
