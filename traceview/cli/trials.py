@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from traceview.rules.choice import Choice
     from traceview.run import Run
     from traceview.trials import NotTried, Plan, Remedy, Results
-    from traceview.trials.model import Baseline
+    from traceview.trials.model import Baseline, Trial
     from traceview.trials.rounds import Ask, AskApart
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -136,8 +137,14 @@ def try_command(
         from traceview.trials import Plan
 
         remedies, spare = ([], []) if own and not words else _wanted(words, found, choice, run)
-        compiles = found.verdict.outcome != "not_compiled"
-        return Plan((*own, *remedies), "compiled", budget_s, tuple(spare), compiles=compiles)
+        return Plan(
+            (*own, *remedies),
+            "compiled",
+            budget_s,
+            tuple(spare),
+            compiles=found.verdict.outcome != "not_compiled",
+            known=() if words else _before(run, "compiled"),
+        )
 
     code = _carry_out(plan, check=lambda choice: _named(words, choice), **options)
     click.get_current_context().exit(code)
@@ -200,7 +207,7 @@ def sweep_command(
         raise UsageError(fact, remedy, slug="no-axis")
     words = _combinations(arguments) if arguments is not None else [()]
 
-    def plan(found: Diagnosis, _choice: Choice, _run: Run, budget_s: float) -> Plan:
+    def plan(found: Diagnosis, _choice: Choice, run: Run, budget_s: float) -> Plan:
         from msgspec.structs import replace
 
         from traceview.diagnosis.tree import everyone
@@ -216,6 +223,7 @@ def sweep_command(
             together=False,
             on_gpu=(name != "cpu") if (name := found.environment.get("device_name")) else None,
             launch_bound=any(each.rule == "ap-launch-bound" for each in everyone(found.findings)),
+            known=_before(run, "eager"),
         )
 
     code = _carry_out(plan, first=words[0], keep_debug=keep_debug, **options)
@@ -413,6 +421,21 @@ def _wanted(
     offers = {frozenset(remedy.settings) for remedy in remedies}
     asked = [remedy for remedy in asked if frozenset(remedy.settings) not in offers]
     return [*asked, *remedies], [*spare, *silent]
+
+
+def _before(run: Run, baseline: Baseline) -> tuple[Trial, ...]:
+    """The trials of ``run`` so far, if they were interrupted or some came to no verdict."""
+    from traceview.errors import NothingToAnalyse
+    from traceview.json_errors import NOT_JSON
+    from traceview.trials import from_json
+    from traceview.trials.model import RESULTS
+
+    try:
+        made = from_json(json.loads((run.folder / RESULTS).read_bytes()))
+    except (OSError, NothingToAnalyse, *NOT_JSON):
+        return ()
+    unfinished = any(row.settings or row.patch for row in made.not_tried)
+    return made.trials if unfinished and made.baseline == baseline else ()
 
 
 def _named(words: Sequence[str], choice: Choice) -> tuple[set[str], list[Remedy]]:

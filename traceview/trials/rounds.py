@@ -83,7 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     ``compiles``: whether the script compiles anything, so that its calls can be switched.
     ``on_gpu``: whether the script's steps run on one; ``launch_bound``: whether they wait for
-    launches. None: not known.
+    launches. None: not known. ``known``: trials that are not carried out again.
     """
 
     remedies: tuple[Remedy, ...]
@@ -94,6 +94,7 @@ class Plan(msgspec.Struct, frozen=True):
     compiles: bool = True
     on_gpu: bool | None = None
     launch_bound: bool | None = None
+    known: tuple[Trial, ...] = ()
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -115,10 +116,13 @@ def results(
 ) -> Tried:
     """Try all remedies of ``plan``, and those that are accepted together."""
     rounds = _Rounds(plan, ask, apart, clock)
-    rounds.run_each(plan.remedies)
+    done = {_key(trial): trial for trial in plan.known}
+    new = [remedy for remedy in plan.remedies if _key(remedy) not in done]
+    rounds.run_each(new)
     if plan.baseline == "compiled":
-        rounds.confirm(plan.remedies)
+        rounds.confirm(new)
     rounds.run_apart()
+    rounds.trials[:0] = [done[_key(each)] for each in plan.remedies if _key(each) in done]
     whole = None
     good = accepted(rounds.trials)
     if plan.together and not rounds.interrupted and (joint := _joined(good)):
@@ -134,6 +138,10 @@ def results(
         evidence = advised(good, best, rounds.sizes, plan.launch_bound)
         best = replace(best, why="; ".join(filter(None, (best.why, *evidence))))
     return Tried(tuple(rounds.trials), best, not_tried)
+
+
+def _key(one: Remedy | Trial) -> tuple[object, ...]:
+    return one.name, one.settings, one.patch, one.arguments
 
 
 class _Rounds:
