@@ -195,6 +195,37 @@ def test_modules_that_compile_themselves(tmp_path):
     assert second["graphs"] >= 1
 
 
+@pytest.mark.parametrize("compiled", ["net = torch.compile(net)", "net.compile()"])
+def test_blocks_in_place_of_the_whole(tmp_path, compiled):
+    script = write_script(
+        tmp_path,
+        f"""
+        import torch
+
+        class Block(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x).relu()
+
+        net = torch.nn.Sequential(*(Block(8, 8) for _ in range(3)), torch.nn.Tanh())
+        {compiled}
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-9)
+        for _ in range(100000):
+            net(torch.ones(4, 8)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """,
+    )
+    run = tried(script, settings("blocks=Block"), settings("blocks=Lock"))
+    whole, none = run.of("trial")
+    assert (whole["state"], whole["graphs"]) == ("measured", 2), "only the first has no gradient"
+    assert (none["state"], none["why"]) == ("not_applicable", "no compiled module holds a Lock")
+    own = [block for block in run.of("block") if block["stance"] == "compiled"]
+    assert not any(block["compiles_inside"] for block in own)
+    checks = [check["same"] for check in run.of("output_check") if check["run"] == "trial"]
+    assert len(checks) == 7  # the output, and gradients of three weights and three biases
+    assert all(checks)
+
+
 def test_eager_is_a_baseline_too(tmp_path):
     script = write_script(tmp_path, SCRIPT.replace("{steps}", "100000"))
     run = tried(script, settings("backend=aot_eager"), trial_baseline="eager")

@@ -76,6 +76,11 @@ _LINES = {
     ),
     "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
+    "blocks": (
+        "for module in model.modules():  # in place of torch.compile(model)\n"
+        "    if type(module).__name__ == {1}:\n"
+        "        module.compile()"
+    ),
     "torch.backends.mha._is_fastpath_enabled": "torch.backends.mha.set_fastpath_enabled({1})",
 }
 
