@@ -21,7 +21,7 @@ _LOOK_EVERY_S = 0.1
 #: counts.
 _MOST = 6
 #: Part of the seconds that is enough where the process ends before.
-_LEAST = 0.2
+_LEAST = 0.05
 _FEWEST = 3
 Loop = ast.For | ast.While
 
