@@ -295,6 +295,13 @@ class TestApart:
         assert script.asked == []
         assert (one.verdict, one.ratio, one.clock) == ("accepted", 2.0, None)
 
+    def test_what_saves_compiling_is_not_asked_for_in_blocks(self, tmp_path):
+        patch = Remedy("patch train.py:7", patch="--- train.py", alone=True)
+        script = Script(tmp_path, measured(A.name, 1.0), *([alone(10.0), alone(5.0)] * 3))
+        made = tried(script, patch, A)
+        assert script.asked == [[A.name]]
+        assert {one.name: one.verdict for one in made.trials}[patch.name] == "accepted"
+
     def test_loops_that_can_not_be_read_are_none(self, tmp_path):
         self.loops(tmp_path, *[["no", "loops"], {"for x in y 1": {"ms": "2"}}] * 3)
         events = [alone(10.0), alone(5.0)] * 3

@@ -182,7 +182,9 @@ class _Rounds:
 
         ``apart``: what can't be switched waits for `run_apart`.
         """
-        at_once = [each for each in remedies if each.outside and not self._plan.compiles]
+        at_once = [
+            each for each in remedies if each.outside and (each.alone or not self._plan.compiles)
+        ]
         self._outside += at_once
         pending = [remedy for remedy in remedies if remedy not in at_once]
         why: dict[str, str] = {}
