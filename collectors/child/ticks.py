@@ -100,10 +100,14 @@ class Ticks:
             raise SystemExit(0)
 
     def close(self) -> None:
-        """What is known at the process's end, if something else ended it."""
+        """What is known at the process's end, if something else ended it.
+
+        Where compiling went on in the second half of the iterations, all of that counts.
+        """
         if self._seen and not self._file.exists():
-            since = self._seen[self._rest]
             now, counts = self._seen[-1]
+            half = next(n for n, each in enumerate(self._seen) if 2 * sum(each[1]) >= sum(counts))
+            since = self._seen[min(self._rest, half)]
             self._counts = counts
             if now - since[0] >= _LEAST * self._seconds:
                 self._write(since, now)
