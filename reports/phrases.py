@@ -9,7 +9,13 @@ from pathlib import PurePath
 from typing import Any
 
 from traceview.diagnosis.explanation import Ceiling, FusionNote, KernelLimit, MatchGroup, StepLimit
-from traceview.diagnosis.model import ComparedOutputs, Diagnosis, OutputCheck, OutputDifference
+from traceview.diagnosis.model import (
+    ComparedOutputs,
+    Diagnosis,
+    OutputCheck,
+    OutputDifference,
+    OwnCode,
+)
 from traceview.torchtext.stages import STAGES
 from traceview.words import names
 from traceview.words import numbers as fmt
@@ -192,8 +198,8 @@ def outputs_summary(diagnosis: Diagnosis) -> str | None:
 
 def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any]) -> str:
     """What ``traceview accuracy`` prints: the answer first, then each callable."""
-    wrong = [one for one in outputs if one.differences]
-    right = [one for one in outputs if one.outcome != "not_compared" and not one.differences]
+    wrong = [one for one in outputs if one.differences or one.own_code]
+    right = [one for one in outputs if one.outcome != "not_compared" and one not in wrong]
     of = len(wrong) + len(right)
     said = {
         "agree": f"Compiled results agree with eager's in {fmt.plural(of, 'callable')}.",
@@ -211,7 +217,10 @@ def accuracy_answer(outputs: Sequence[ComparedOutputs], answer: Mapping[str, Any
         lines += [f"  {_difference(each)}" for each in shown[:_MOST_DIFFERENCES]]
         if len(shown) > _MOST_DIFFERENCES:
             lines.append(f"  and {len(shown) - _MOST_DIFFERENCES} more (--json has all)")
-        lines.append(f"  {_first_wrong(shown[0])}")
+        if one.own_code:
+            lines += [f"  {text}" for text in _of_own_code(one.own_code, shown=bool(shown))]
+        else:
+            lines.append(f"  {_first_wrong(shown[0])}")
         for fault in answer.get("faults", ()):
             if fault["callable_location"] == {"file": one.file, "line": one.line}:
                 lines += [f"  {text}" for text in _followed(fault)]
@@ -379,6 +388,18 @@ def _followed(fault: Mapping[str, Any]) -> Iterator[str]:
         yield f"No script: {fault['no_script']}."
     if fault["not_found"]:
         yield f"Not found: {fault['not_found']}."
+
+
+def _of_own_code(own: OwnCode, *, shown: bool) -> Iterator[str]:
+    """What only the code has wrong that the script compiled, and what it holds."""
+    if not shown:
+        apart = f"{fmt.percent(own.relative_error)}; roundings make {tiny(own.noise)}"
+        yield f"{own.name}: differs from eager by {apart}"
+    yield "Only in the code that the script compiled: compiled again it is right."
+    if own.recorded:
+        yield "Its cudagraph replays what has changed since it was recorded."
+    elif own.constant:
+        yield f"It keeps what {own.constant}() gave while it was compiled."
 
 
 def _first_wrong(one: OutputDifference) -> str:

@@ -126,6 +126,35 @@ def test_training_steps(tmp_path):
     assert "excluded: the data differ" in out or "excluded: the weights differ" in out
 
 
+STALE = """
+import torch
+
+SCALE = [1.0]
+
+@torch._dynamo.assume_constant_result
+def scale():
+    return SCALE[0]
+
+@torch.compile(backend="eager")
+def f(x):
+    return x * scale()
+
+for step in range(100):
+    f(torch.ones(3))
+    SCALE[0] += 1.0
+"""
+
+
+def test_code_that_was_right_when_it_was_compiled(tmp_path):
+    (tmp_path / "stale.py").write_text(STALE)
+    words = ("accuracy", "--json", "-o", tmp_path / "out", tmp_path / "stale.py")
+    done = subprocess.run(command(*words), capture_output=True, check=False, timeout=300)
+    answer = json.loads(done.stdout)
+    (*_, difference), (fault,) = answer["differences"], answer["faults"]
+    assert (done.returncode, difference["stage"], difference["operator"]) == (1, "script", "scale")
+    assert (fault["part"], fault["part_location"]["line"]) == ("constant", 6)
+
+
 RANKS = """
 import torch
 import torch.distributed as dist

@@ -14,6 +14,7 @@ nothing but the hook below is imported until the script itself imports torch.
     target     what --compile names, found and compiled for the script
     compiles   compiles, resets, matched patterns; guards: what they cost
     taken      keeps a call of each callable, with copies of its inputs
+    own_code   do the script's own compiled code and eager agree when it has ended
     repeat     where the script ended too early, the plan goes on with calls that were kept
     remedies   what `traceview try` switches, and the code that Dynamo compiles again for it
     trial      with --compare-outputs: what they give, eager and compiled; replay runs them again

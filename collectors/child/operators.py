@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .frames import Frames, outward
-from .pieces import TORCHS, operator_name
+from .pieces import TORCHS, operator_function, operator_name
 from .replay import rms_of
 from .samples import flattened, sampled
 from .taken import cloned
@@ -160,6 +160,20 @@ class Rounded(Watch):
         if "convolution" in name:
             return bool(tensor.is_cuda)  # cuDNN's default
         return name in _PRODUCTS and self._torch.get_float32_matmul_precision() != "highest"
+
+
+class Own(Watch):
+    """Operators that are not torch's, by name, with what the user made each from (or None)."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self.functions: dict[str, Any] = {}
+        super().__init__()
+
+    def _saw(self, func: Any, *_: Any) -> None:
+        name = operator_name(func, self._torch)
+        if getattr(func, "namespace", TORCHS[0]) not in TORCHS:
+            self.functions.setdefault(name, operator_function(self._torch, name))
 
 
 _UNSET = 3.0  # whatever a result takes from memory that is not filled yet is another value

@@ -213,10 +213,11 @@ class Session:
 
     def _check_results(self) -> None:
         """With the script's objects as it left them: do compiled code and eager still agree?"""
-        from .repeat import CHECK, CHECK_S, check_results
+        from .own_code import CHECK, CHECK_S, check_results
 
         config, taker = self._config, self._taker
-        wanted = config.mode == "paired" and config.pass_name == "cold" and self._serving is None
+        wanted = config.mode == "paired" or config.compare_outputs
+        wanted = wanted and config.pass_name == "cold" and self._serving is None
         if taker is None or not wanted or config.nproc > 1 or self._driver.several_threads:
             return
         left_s = self._left_s

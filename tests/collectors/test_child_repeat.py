@@ -1,11 +1,14 @@
 """A script that ends early: its calls are replayed, and nobody but the measurement notices."""
 
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 from child_runs import run_bare, run_child, write_script
 
-from traceview.collectors.child.operators import Rounded
+from traceview.collectors.child.operators import Own, Rounded
+from traceview.collectors.child.own_code import _beginning, _without_cudagraphs
+from traceview.collectors.child.pieces import definition
 from traceview.collectors.child.state import Control, Region
 from traceview.collectors.child.taken import MOST_BYTES, Taker, cloned
 
@@ -299,3 +302,29 @@ def test_settled_calls_stay_until_they_crowd_others_out():
     taker._weights = {0: MOST_BYTES, 1: 1}
     taker.let_go(control)
     assert list(taker.taken) == [1, 2]
+
+
+def test_what_a_cudagraph_would_replay_runs_and_is_watched():
+    torch = pytest.importorskip("torch")
+    trees = pytest.importorskip("torch._inductor.cudagraph_trees")
+
+    @torch.library.custom_op("traceview_tests::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    model = SimpleNamespace(model=lambda inputs: torch.ops.traceview_tests.doubled(inputs[0] + 1))
+    manager, own = object.__new__(trees.CUDAGraphTreeManager), Own(torch)
+    manager.ids_to_funcs, replaying = {3: model}, trees.CUDAGraphTreeManager._run
+    with _without_cudagraphs(own) as ran:
+        assert manager._run([torch.ones(2)], 3).tolist() == [4, 4]
+    assert (ran, list(own.functions)) == ([3], ["traceview_tests.doubled"])
+    assert definition(own.functions["traceview_tests.doubled"])[0] == __file__
+    assert trees.CUDAGraphTreeManager._run is replaying
+
+
+def test_a_mark_of_a_step_is_taken_back():
+    trees = pytest.importorskip("torch._inductor.cudagraph_trees")
+    before = trees.MarkStepBox.mark_step_counter
+    with _beginning():
+        assert trees.MarkStepBox.mark_step_counter < before
+    assert trees.MarkStepBox.mark_step_counter == before

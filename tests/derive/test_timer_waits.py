@@ -55,6 +55,14 @@ QUEUED = {
                 t1 = time.monotonic()
                 return t1 - t0
         """, 50),
+    "an index that wraps around": ("""
+        def run(net, batches, meter, n):
+            for i in range(n):
+                t = time.perf_counter()
+                y = net(batches[i % len(batches)])  # CALL
+                meter.add(time.perf_counter() - t)
+                total += y.sum()
+        """, None),
     "a clock in a loop": ("""
         times = []
         for _ in range(20):

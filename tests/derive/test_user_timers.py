@@ -346,6 +346,33 @@ def test_a_clock_that_is_read_as_the_loop_goes_on(body, goes_on):
     assert [timer.read_in_loop for timer in timers(source, line, "<module>")] == [goes_on]
 
 
+ROUNDS = """
+for round, batch in enumerate(batches):
+    {before}
+    t0 = time.time()
+    for i in range(100):
+        {call}  # CALL
+    print(round, (time.time() - t0) / 100)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "again"),
+    [
+        ("x = batch.cuda()", "f(x)", True),
+        ("x = batch.cuda()", "self.net.forward(x)", True),
+        ("f = torch.compile(nets[round])", "f(batch)", False),
+        ("pass", "batch.model(x)", False),
+    ],
+)
+def test_a_clock_that_starts_again_in_every_round(before, call, again):
+    source = IMPORTS + ROUNDS.format(before=before, call=call)
+    (line,) = [n for n, text in enumerate(source.split("\n"), 1) if "# CALL" in text]
+    assert [timer.starts_again for timer in timers(source, line, "<module>")] == [again]
+    alone = IMPORTS + "t0 = time.time()\nf(x)  # CALL\nprint(time.time() - t0)"
+    assert [timer.starts_again for timer in timers(alone, 5, "<module>")] == [False]
+
+
 LOOP = "t0 = time.time()\nfor i in range(100):\n    f(x)  # CALL\n"
 
 

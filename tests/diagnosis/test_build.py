@@ -51,7 +51,7 @@ def test_verdict(diagnose):
     assert verdict.sentence == (
         "torch.compile helped: a step takes 50.0 µs instead of 345 µs (6.90×, 95 % interval "
         "6.70× to 7.00×, device time, 12 block pairs). Where the time went was not recorded: no "
-        "profile covers both sides."
+        "profile shows the work of both sides."
     )
 
 

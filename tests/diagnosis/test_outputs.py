@@ -71,3 +71,45 @@ def test_the_answer_has_what_a_fault_was_followed_to():
         "result": "z", "element": [1], "eager": 1.0, "compiled": 2.0, "float64": None,
     }  # fmt: skip
     assert accuracy(tables(("compiled", True)))[1]["faults"] == []
+
+
+END = {
+    "pass": "cold", "pid": 1, "region_id": 0, "compared": True, "name": "gradient of weight w",
+    "relative_error": 0.4, "noise": 1e-6, "low_precision": False, "operators": [],
+}  # fmt: skip
+
+
+OWN = {"file": "net.py", "line": 9}
+RECORDED = {"without_cudagraph": 1e-7, "operators": ["inductor.x", "shop.scale"], **OWN}
+KEPT = {"without_cudagraph": 0.4, "constant": "scale", **OWN}
+
+
+@pytest.mark.parametrize(
+    ("end", "stage", "part", "named"),
+    [
+        (RECORDED, "cudagraph", "cudagraph", "shop.scale"),
+        (KEPT, "script", "constant", "scale"),
+        ({}, "script", None, None),
+    ],
+)
+def test_only_the_code_that_the_script_compiled_is_wrong(end, stage, part, named):
+    found = tables(("compiled", True))
+    found.put("end_checks", from_rows("end_checks", [END | end]))
+    (one,), answer = accuracy(found)
+    assert one.own_code.recorded == (part == "cudagraph")
+    (difference,), (fault,) = answer["differences"], answer["faults"]
+    assert (answer["verdict"], difference["what"], difference["direction"]) == (
+        "differ", "gradient", "backward",
+    )  # fmt: skip
+    assert (difference["stage"], difference["operator"], fault["part"]) == (stage, named, part)
+    assert difference["location"] == {"file": end.get("file"), "line": end.get("line")}
+    assert (fault["not_found"] is None) == (part is not None)
+
+
+def test_what_a_stage_of_the_compiler_shows_is_not_the_scripts_own_code():
+    wrong = {"why": "shape", "what": "output", "backend": "inductor"}
+    found = tables(("compiled", False), ("ladder", False), more=wrong)
+    found.put("end_checks", from_rows("end_checks", [END]))
+    (one,), answer = accuracy(found)
+    assert one.own_code is None
+    assert [each["stage"] for each in answer["differences"]] == ["inductor"]

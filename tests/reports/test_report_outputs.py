@@ -3,7 +3,7 @@
 import sample
 from msgspec import structs
 
-from traceview.diagnosis.model import ComparedOutputs, OutputCheck, OutputDifference
+from traceview.diagnosis.model import ComparedOutputs, OutputCheck, OutputDifference, OwnCode
 from traceview.reports import html, terminal
 from traceview.reports.phrases import accuracy_answer
 
@@ -89,6 +89,18 @@ def test_the_answer_of_accuracy_names_what_is_wrong_and_where():
     whole = answered("differ", structs.replace(FOUND[1], differences=(MASK,)))
     assert "output: 3 elements differ\n" in whole
     assert "no stage of the compiler alone shows it" in whole
+
+
+def test_the_answer_of_accuracy_tells_the_scripts_own_code_from_the_compiler():
+    own = OwnCode("output", 0.0907, 6e-7, True, ("gates.sharpen",), None, "/u/gate.py", 10)
+    text = answered("differ", structs.replace(FOUND[0], own_code=own))
+    assert "Compiled results differ from eager's in 1 of 1 callable." in text
+    assert "output: differs from eager by 9.1 %; roundings make 6e-07" in text
+    assert "compiled again it is right.\n  Its cudagraph replays what has changed" in text
+    kept = structs.replace(own, recorded=False, operators=(), constant="scale")
+    text = answered("differ", structs.replace(FOUND[1], differences=(MASK,), own_code=kept))
+    assert "output: 3 elements differ\n  Only in the code that the script compiled" in text
+    assert text.endswith("It keeps what scale() gave while it was compiled.")
 
 
 def test_the_answer_of_accuracy_says_what_was_compared():

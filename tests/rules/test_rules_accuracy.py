@@ -325,7 +325,8 @@ def test_frozen_weights_that_no_call_or_a_newer_compile_follows(make):
 END = {
     "pid": 1, "region_id": 0, "compared": True, "why": None, "results": 2, "name": "output[1]",
     "dtype": "float32", "relative_error": 0.4, "noise": 1e-6, "low_precision": False,
-    "constant": "noise_level", "file": "/u/net.py", "line": 13, "seconds": 0.1,
+    "without_cudagraph": None, "operators": [], "constant": "noise_level", "file": "/u/net.py",
+    "line": 13, "seconds": 0.1,
 }  # fmt: skip
 
 
@@ -343,6 +344,17 @@ def test_compiled_code_that_gives_other_results_at_the_end(make):
     assert finding.location.line == 13
     assert [at.line for at in finding.also_at] == [7]
     assert "less than 0.01 %" in finding.evidence[0].text
+
+
+def test_a_cudagraph_that_replays_what_has_changed(make):
+    own = {"without_cudagraph": 1e-7, "operators": ["inductor.draw", "gates.sharpen"]}
+    own["constant"] = None
+    (finding,) = unlike(make, {**END, **own})
+    assert "Without its cudagraph the same compiled code gives eager's" in finding.explanation
+    assert "gates.sharpen (net.py:13) takes some that torch does not see" in finding.explanation
+    assert finding.snippet.text.startswith('@torch.library.custom_op("gates::sharpen"')
+    (finding,) = unlike(make, {**END, **own, "without_cudagraph": 0.4})
+    assert "Without its cudagraph" not in finding.explanation
 
 
 def test_without_a_marked_function_the_call_is_the_place(make):

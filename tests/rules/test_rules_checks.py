@@ -729,19 +729,17 @@ def test_a_timer_around_the_compile(make, first, loop, fires):
     assert [f.location.line for f in findings] == ([30] if fires else [])
 
 
-@pytest.mark.parametrize(
-    ("read_in_loop", "shown_whole", "severity"),
-    [(True, False, "info"), (False, True, "info"), (False, False, "warning")],
-)
-def test_a_rate_as_the_job_goes_on_is_information(make, read_in_loop, shown_whole, severity):
+@pytest.mark.parametrize("harmless", ["read_in_loop", "shown_whole", "starts_again", None])
+def test_a_rate_as_the_job_goes_on_is_information(make, harmless):
     timer = {
         "region_id": 0, "file": "/u/train.py", "start_line": 30, "read_line": 34, "call_line": 32,
         "function": "main", "clock": "time.time", "calls_in_loop": True, "spans_first_call": True,
-        "read_in_loop": read_in_loop, "shown_whole": shown_whole,
+        **({harmless: True} if harmless else {}),
     }  # fmt: skip
     call = {"region_id": 0, "outermost": True, "host_ms": 99.0, "compiles_inside": 1}
     (finding,) = found("bm-cold-in-timing", make(script_timers=[timer], calls=[call]))
-    assert finding.severity == severity
+    assert finding.severity == ("info" if harmless else "warning")
+    assert finding.title.endswith("in its first round") == (harmless == "starts_again")
 
 
 def test_a_rule_whose_predictions_were_off_does_not_call_them_measured(make, monkeypatch):

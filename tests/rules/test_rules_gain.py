@@ -244,6 +244,15 @@ def test_where_nothing_is_compiled_operators_are_not_outside_of_it(make):
     assert found("ap-not-in-model", make(**tables)) == []
 
 
+def test_calls_that_may_not_compile_are_reported_for_themselves(make):
+    served = {"region_id": 0, "user_stance": "eager_on_recompile", "after_modes": False}
+    tables = eager_operators(2.4, 0.1)
+    tables["served_calls"] = [{**served, "calls": 9, "eager_calls": 5}]
+    assert found("ap-not-in-model", make(**tables)) == []
+    tables["served_calls"] = [{**served, "calls": 9, "eager_calls": 4}]
+    assert len(found("ap-not-in-model", make(**tables))) == 1
+
+
 @pytest.mark.parametrize("kind", ["busy", "other"])
 def test_eager_operators_that_take_much_of_a_step_are_information(make, kind):
     (finding,) = found("ap-not-in-model", make(**eager_operators(2.4, 0.3, kind=kind)))

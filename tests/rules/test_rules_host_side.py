@@ -284,6 +284,25 @@ def test_checks_of_what_graphs_take_cost_what_they_take(make, options, line):
     assert finding.cost.ms_per_step == pytest.approx(10.0 * 2.4 / 12.0)
 
 
+@pytest.mark.parametrize("shown", [True, False])
+def test_memory_that_every_tensor_takes_from_the_driver_costs_its_calls(make, shown):
+    calls = [("cudaMalloc", 2_000_000, "alloc"), ("cudaFree", 2_000_000, "alloc")]
+    calls.append(("cudaLaunchKernel", 2_000_000, "launch"))
+    launches = [
+        {**COMPILED, "step": number, "name": name, "kind": kind, "duration_ns": ns}
+        for number in range(4)
+        for name, ns, kind in calls
+    ]
+    on = ("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
+    rows = settings(on, kernel_launches=launches)
+    if not shown:  # the profiler recorded no work of the GPU
+        window = {**COMPILED, "purpose": "time", "steps": 4, "host_ms": 80.0}
+        rows |= {"step_counts": [], "profile_windows": [window]}
+    (finding,) = found("ap-debug-switch", make(**rows))
+    assert finding.cost.ms_per_step == pytest.approx(10.0 * 4.0 / (12.0 if shown else 20.0))
+    assert finding.evidence[1].text.startswith("2 calls for memory per step, ")
+
+
 @pytest.mark.parametrize(
     ("row", "device", "severity"),
     [

@@ -108,6 +108,27 @@ def unsynchronised(make, *, host=0.5, syncs=0.0, ended="stopped", seen=900, **ti
     return list(bm_no_sync.check(made))
 
 
+@pytest.mark.parametrize(
+    ("host", "kind", "calls", "fires"),
+    [(0.25, "call", 12, True), (0.95, "call", 12, False), (0.25, "optimizer", 12, False),
+     (0.25, "call", 3, False)],
+)  # fmt: skip
+def test_calls_that_are_timed_one_by_one(make, host, kind, calls, fires):
+    call = {**AT, "region_id": 0, "outermost": True, "host_ms": host, "compiles_inside": 0}
+    made = make(
+        script_timers=[TIMER | {"calls_in_loop": False, "calls": None}],
+        calls=[call] * calls,
+        blocks=[],
+        step_counts=[AT | {"syncs": 0.05, "launches": 4.0}],
+        speedups=[{"compiled_ms": 1.0, "outcome": "neutral"}],
+        runs=[{"exit_kind": "stopped", "step_kind": kind}],
+        regions=[{"region_id": 0, "outermost_calls": 900, "is_anchor": True}],
+    )
+    findings = list(bm_no_sync.check(made))
+    assert [each.severity for each in findings] == ["warning"] * fires
+    assert all("75 % of the time of a call is missing" in each.cost.about for each in findings)
+
+
 def test_a_short_loop_of_known_length_is_a_warning(make):
     (finding,) = unsynchronised(make)
     assert (finding.severity, finding.location.line) == ("warning", 6)

@@ -228,11 +228,12 @@ def _key(recording: Recording) -> str:
     return environment.stance or str(environment.rank or 0)
 
 
-def _label(path: Path, recording: Recording) -> str:
-    """``A``, ``A, rank 1``, ``A, eager``."""
+def _label(path: Path, other: Path, recording: Recording) -> str:
+    """``A``, ``A, rank 1``, ``A, eager``; ``here/A`` where the other one's name is the same."""
     environment = recording.environment
     rank = None if environment.rank is None else f"rank {environment.rank}"
-    return ", ".join(filter(None, (path.name or str(path), rank, environment.stance)))
+    named = str(path) if path.name in ("", other.name) else path.name
+    return ", ".join(filter(None, (named, rank, environment.stance)))
 
 
 def _between(pairs: list[Pair], paths: list[Path]) -> dict[str, Any]:
@@ -247,7 +248,8 @@ def _between(pairs: list[Pair], paths: list[Path]) -> dict[str, Any]:
     for number, (a, b, noise, *sides) in enumerate(pairs):
         names = list(map(str, sides))
         if len(paths) == 2:
-            names = [_label(path, each) for path, each in zip(paths, (a, b), strict=True)]
+            here, there = paths
+            names = [_label(here, there, a), _label(there, here, b)]
         answer["pairs"].append({"a": names[0], "b": names[1]})
         for each, (_, choices) in zip((a, b), (runs[0], runs[-1]), strict=True):
             each.environment.settings.update(choices.get(each.environment.rank or 0, {}))

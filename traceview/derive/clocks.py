@@ -56,6 +56,8 @@ _DECIDING = (
 _SHOW = frozenset(
     {"print", "echo", "write", "log", "debug", "info", "warning", "error", "critical", "exception"}
 )
+#: Of Python's, and no value of a tensor's is asked for.
+_OF_CONTAINERS = frozenset({"len", "range", "enumerate", "zip"})
 _BUILTINS = frozenset(dir(builtins))
 _UNITS = frozenset({60, 3600, 86400, 1e3, 1e6, 1e9, 1e-3, 1e-6, 1e-9})
 _WRAPPERS = frozenset({"round", "float", "int", "str", "format", "timedelta"})
@@ -293,6 +295,18 @@ def called_alike(tree: ast.Module, scope: Scope, line: int) -> list[int]:
     return sorted({each for lines in alike for each in lines} - {line})
 
 
+def called_at(scope: Scope, line: int) -> set[str]:
+    """Names of what is called at a line, or holds it: ``self`` of ``self.net(x)``."""
+    calls = (n for n, _ in nodes_of(scope) if isinstance(n, ast.Call) and covers(n, line))
+    return {root.id for call in calls if isinstance(root := _root(call.func), ast.Name)}
+
+
+def _root(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node
+
+
 def _receiver(node: ast.Call, method: str) -> str | None:
     """``starts[i]`` of the call ``starts[i].record()``; None for any other call."""
     if not isinstance(node.func, ast.Attribute) or not _is_place(node.func.value):
@@ -384,6 +398,7 @@ class _Own:
             for call in inside
             if isinstance(call, ast.Call)
             and not (isinstance(call.func, ast.Attribute) and call.func.attr in _QUEUEING)
+            and not (isinstance(call.func, ast.Name) and call.func.id in _OF_CONTAINERS)
         ]
         if not others:
             return True
@@ -394,9 +409,7 @@ class _Own:
 
     def leads_away(self, call: ast.Call) -> bool:
         """Whether it may be a library's function, which calls the compiled code and then waits."""
-        root = call.func
-        while isinstance(root, ast.Attribute | ast.Subscript):
-            root = root.value
+        root = _root(call.func)
         return not isinstance(root, ast.Name) or root.id in self._imported
 
 

@@ -24,6 +24,7 @@ from traceview.derive.clocks import (
     Start,
     block_queues,
     called_alike,
+    called_at,
     clocks_of,
     contexts_around,
     import_names,
@@ -57,6 +58,7 @@ class Timer(msgspec.Struct, frozen=True):
     spans_first_call: bool
     read_in_loop: bool = False
     shown_whole: bool = False
+    starts_again: bool = False
     waits: bool | None = None
     calls: int | None = None
 
@@ -153,6 +155,7 @@ def _timers_in(tree: ast.Module, scope: Scope, call_line: int, called_in_loop: b
             spans_first_call=True,
             read_in_loop=around.goes_on(start, read),
             shown_whole=start in started and started[start].variable in shown,
+            starts_again=around.starts_again(scope, start, read),
         )
         timed = next((each for each in found.timed if each.site.line == start), None)
         if timed is not None and start == read:
@@ -208,6 +211,23 @@ class _Around(msgspec.Struct, frozen=True):
         started = [loop for site in starts for loop in site.loops()]
         around = [loop for site in reads for loop in site.loops()]
         return any(loop in self.call.loops() and loop not in started for loop in around)
+
+    def starts_again(self, scope: Scope, start_line: int, read_line: int) -> bool:
+        """Whether a loop around clock and call times what it calls in every round.
+
+        What a round itself makes (``for fn in variants``) it may call for the first time.
+        """
+        starts = [s.site for s in self.found.starts if s.site.line == start_line]
+        reads = [r.site for r in self.found.reads if r.site.line == read_line]
+        sites = [*starts[:1], *reads[:1], self.call]
+        loops = [loop for loop in sites[0].loops() if all(loop in each.loops() for each in sites)]
+        made = {
+            node.id
+            for loop in loops[-1:]
+            for node in ast.walk(loop)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        return bool(loops) and not made & called_at(scope, self.call.line)
 
     def _spans(self, start: Start, read: Read) -> bool:
         """Whether ``start`` surely runs before the first call, ``read`` after it, unrestarted."""

@@ -279,9 +279,26 @@ class OutputDifference(msgspec.Struct, frozen=True):
     why: str | None
 
 
+class OwnCode(msgspec.Struct, frozen=True):
+    """The script's own compiled code is wrong: fields as in table ``end_checks``.
+
+    ``recorded``: its cudagraph is, and what it replays is not. ``operators``: the user's in it.
+    """
+
+    name: str
+    relative_error: float
+    noise: float
+    recorded: bool
+    operators: tuple[str, ...]
+    constant: str | None
+    file: str | None
+    line: int | None
+
+
 class ComparedOutputs(msgspec.Struct, frozen=True):
     """One compiled callable: whether its outputs agree with eager's (``outcome``), and all checks.
 
+    ``own_code`` is set where the code that the script compiled is wrong, and none compiled again.
     ``why`` they were not compared; ``reference_why`` there is no run in float64; ``file`` and
     ``line`` of its torch.compile call.
     """
@@ -300,6 +317,7 @@ class ComparedOutputs(msgspec.Struct, frozen=True):
     file: str | None = None
     line: int | None = None
     differences: tuple[OutputDifference, ...] = ()
+    own_code: OwnCode | None = None
 
 
 class ReadingRow(msgspec.Struct, frozen=True):

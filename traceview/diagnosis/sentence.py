@@ -178,7 +178,7 @@ def _difference(verdict: Verdict) -> str:
     """
     change, left = verdict.difference_ms or 0.0, verdict.unexplained_ms or 0.0
     if not verdict.difference_ms or not any(why.ms for why in verdict.why):
-        return "Where the time went was not recorded: no profile covers both sides."
+        return "Where the time went was not recorded: no profile shows the work of both sides."
     if abs(left) > 0.5 * abs(change):
         whole, unexplained = together(abs(change), abs(left))
         return (

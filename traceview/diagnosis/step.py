@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 from msgspec.structs import replace
 
+from traceview.derive.facts.outputs import end_is_wrong, is_recorded, own_operators
 from traceview.diagnosis.callables import of_callable
 from traceview.diagnosis.focus import STANCES, Focus, Row, struct_of
 from traceview.diagnosis.model import (
@@ -23,6 +24,7 @@ from traceview.diagnosis.model import (
     KernelGroup,
     OutputCheck,
     OutputDifference,
+    OwnCode,
     Region,
     StanceCounts,
 )
@@ -145,9 +147,12 @@ def compared_outputs(tables: Tables, focus: Focus) -> tuple[ComparedOutputs, ...
     outcomes = {row["region_id"]: row["outcome"] for row in focus.rows(tables["output_verdicts"])}
     checks = grouped(focus.rows(tables["output_checks"]), "region_id")
     differences = grouped(focus.rows(tables["output_differences"]), "region_id")
+    ends = {row["region_id"]: row for row in focus.rows(tables["end_checks"]) if end_is_wrong(row)}
     found = []
     for trial in focus.rows(tables["output_trials"]):
         key = trial["region_id"]
+        wrong = tuple(struct_of(OutputDifference, row) for row in differences.get(key, ()))
+        end = ends.get(key) if all(one.stage is None for one in wrong) else None
         region = regions.get(key, {})
         found.append(
             struct_of(
@@ -158,12 +163,16 @@ def compared_outputs(tables: Tables, focus: Focus) -> tuple[ComparedOutputs, ...
                 file=region.get("call_file"),
                 line=region.get("call_line"),
                 checks=tuple(struct_of(OutputCheck, row) for row in checks.get(key, ())),
-                differences=tuple(
-                    struct_of(OutputDifference, row) for row in differences.get(key, ())
-                ),
+                differences=wrong,
+                own_code=end and own_code(end),
             )
         )
     return tuple(found)
+
+
+def own_code(row: Mapping[str, Any]) -> OwnCode:
+    """Of a row of ``end_checks`` that is wrong."""
+    return struct_of(OwnCode, row, recorded=is_recorded(row), operators=tuple(own_operators(row)))
 
 
 def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any]]:
@@ -190,6 +199,7 @@ def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any
         for fault in [faults.get(each.region_id, {})]
         for one in each.differences
     ]
+    differences += [_of_own_code(each, each.own_code) for each in outputs if each.own_code]
     left_out = [
         {"callable": each.name, "name": name, "reason": reason}
         for each in outputs
@@ -203,10 +213,13 @@ def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any
         left_out = [{"callable": None, "name": None, "reason": reason}]
     compared = any(each.outcome != "not_compared" for each in outputs)
     verdict = "differ" if differences else "agree" if compared else "not_compared"
+    modes = {row["region_id"]: row["mode"] for row in focus.rows(tables["regions"])}
     named = [
-        _fault(each, faults[each.region_id])
+        _own_fault(each, each.own_code, modes.get(each.region_id))
+        if each.own_code
+        else _fault(each, faults[each.region_id])
         for each in outputs
-        if each.differences and each.region_id in faults
+        if each.own_code or (each.differences and each.region_id in faults)
     ]
     answer = {
         "format": 1,
@@ -216,6 +229,33 @@ def accuracy(tables: Tables) -> tuple[tuple[ComparedOutputs, ...], dict[str, Any
         "not_compared": left_out,
     }
     return outputs, answer
+
+
+#: ``what`` of a result, by the first word of its name.
+_KINDS = {
+    **{word: word for word in ("gradient", "buffer", "parameter")},
+    **dict.fromkeys(("argument", "attribute"), "input"),
+}
+
+
+def _of_own_code(one: ComparedOutputs, own: OwnCode) -> dict[str, Any]:
+    """A difference of the script's own compiled code, as JSON has it."""
+    place = {"file": one.file, "line": one.line}
+    kind = own.name.partition(" ")[0]
+    return {
+        "what": _KINDS.get(kind, "output"),
+        "name": own.name,
+        "callable": one.name,
+        "stage": "cudagraph" if own.recorded else "script",
+        "direction": "backward" if kind == "gradient" else "forward",
+        "operator": own.operators[0] if len(own.operators) == 1 else own.constant,
+        "location": {"file": own.file, "line": own.line} if own.file else place,
+        "callable_location": place,
+        "relative_error": own.relative_error,
+        "eager_error": None,
+        "reason": None,
+        "script": None,
+    }
 
 
 def _fault(one: ComparedOutputs, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,6 +272,37 @@ def _fault(one: ComparedOutputs, row: Mapping[str, Any]) -> dict[str, Any]:
         "worst": {**values, "float64": row["exact"]} if row["result"] else None,
         "no_script": row["script_why"],
         "not_found": row["why"],
+    }
+
+
+#: Settings with which a callable is compiled without cudagraphs, by its mode.
+_NO_CUDAGRAPHS = {
+    "reduce-overhead": "mode=default",
+    "max-autotune": "mode=max-autotune-no-cudagraphs",
+}
+
+
+def _own_fault(one: ComparedOutputs, own: OwnCode, mode: str | None) -> dict[str, Any]:
+    """The same of what only the script's own compiled code has wrong."""
+    place = {"file": own.file, "line": own.line} if own.file else None
+    without = _NO_CUDAGRAPHS.get(mode or "", "torch._inductor.config.triton.cudagraphs=False")
+    nothing = ("module", "kernel", "worst", "script", "reproduced")
+    return {
+        "callable": one.name,
+        "callable_location": {"file": one.file, "line": one.line},
+        "operator": own.operators[0] if len(own.operators) == 1 else None,
+        "operators": list(own.operators),
+        "location": place if own.operators else None,
+        "part": "cudagraph" if own.recorded else "constant" if own.constant else None,
+        "part_name": own.constant,
+        "part_location": place if own.constant else None,
+        "graph": "backward" if own.name.startswith("gradient") else "forward",
+        "remedies": [without] if own.recorded else ["torch.compiler.reset()"],
+        **dict.fromkeys(nothing),
+        "no_script": "compiled again it is right",
+        "not_found": None if own.recorded or own.constant else "the value that has changed",
+        "tries": 0,
+        "seconds": 0.0,
     }
 
 

@@ -6,8 +6,10 @@ ends.
 ## Why it costs
 The script silently computes something other than what it says. Often the code was right when it was
 compiled: a value that it holds as a constant has changed since, and no guard looks at it. A
-function marked with `assume_constant_result` is such a constant. A comparison that compiles afresh
-(`--compare-outputs`) is blind to it.
+function marked with `assume_constant_result` is such a constant. A cudagraph replays kernels with
+the numbers and addresses that they had when it was recorded: an operator of your own that reads a
+Python number, or a tensor that it is not given, keeps the one of then. A comparison that compiles
+afresh (`--compare-outputs`) is blind to it.
 
 ## Evidence
 When the script has ended, one of its calls is made with the script's own objects and compiled code,
@@ -19,9 +21,13 @@ ten times that noise and more than 0.1 % (2 % where something is computed in low
 silent where eager draws random numbers, where results may depend on which of equal values an
 operator takes, and where the call would compile again.
 
+Where cudagraphs were replayed, the same compiled code runs once more without them, which shows
+whether they are what is wrong.
+
 ## What to do
 Hand the value over as an argument (a tensor, where it changes often), so that compiled code reads
-it; or call `torch.compiler.reset()` after each change. If nothing that the callable reads has
+it; or call `torch.compiler.reset()` after each change. An operator that can't be given what it
+reads is tagged `torch.Tag.cudagraph_unsafe`. If nothing that the callable reads has
 changed, `traceview accuracy --bisect` finds the operator.
 
 ## References
@@ -34,11 +40,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.derive.facts.outputs import no_rounding
+from traceview.derive.facts.outputs import end_is_wrong, is_recorded, own_operators
 from traceview.rules._accuracy import RESULT, result_name
 from traceview.rules.kit import (
     Evidence,
     Finding,
+    Location,
     Row,
     Snippet,
     Tables,
@@ -64,24 +71,19 @@ def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each compiled callable."""
     regions = {row["region_id"]: row for row in first_rank(rows(tables, "regions"))}
     for row in first_rank(rows(tables, "end_checks")):
-        if _is_wrong(row):
+        if end_is_wrong(row):
             yield _finding(row, regions.get(row["region_id"]))
-
-
-def _is_wrong(row: Row) -> bool:
-    error, noise = row["relative_error"], row["noise"]
-    if not row["compared"] or error is None or noise is None:
-        return False
-    return no_rounding(error, noise, low_precision=row["low_precision"] is not False)
 
 
 def _finding(row: Row, region: Row | None) -> Finding:
     name = region["name"] if region else "callable"
     result, apart = result_name(row["name"]), percent(row["relative_error"])
-    constant, made = line_of(row), compile_call(region)
-    if constant:
+    place, made = line_of(row), compile_call(region)
+    if is_recorded(row):
+        why, what_to_do, snippet = _recorded(own_operators(row), place)
+    elif row["constant"]:
         why = (
-            f"{row['constant']}() ({short(constant)}) is marked with assume_constant_result: it "
+            f"{row['constant']}() ({short(place)}) is marked with assume_constant_result: it "
             "ran once, while the code was compiled, and compiled code keeps what it gave then. "
             "Nothing guards what it reads."
         )
@@ -111,8 +113,8 @@ def _finding(row: Row, region: Row | None) -> Finding:
         ),
         cost=RESULT,
         confidence="measured",
-        location=constant or made,
-        also_at=(made,) if constant and made else (),
+        location=place or made,
+        also_at=(made,) if place and made else (),
         evidence=(
             from_row(
                 f"{result} ({row['dtype']}): root mean square of the difference {apart} of "
@@ -126,6 +128,25 @@ def _finding(row: Row, region: Row | None) -> Finding:
         snippet=snippet,
         about=about_region(region),
     )
+
+
+def _recorded(own: list[str], place: Location | None) -> tuple[str, str, Snippet]:
+    """Why, what to do and a snippet, where the cudagraph is what is wrong."""
+    at = f" ({short(place)})" if place and len(own) == 1 else ""
+    named = f"{' and '.join(own)}{at}" if own else "what runs in it"
+    why = (
+        "Without its cudagraph the same compiled code gives eager's results. A cudagraph replays "
+        "kernels with the numbers and addresses that they had when it was recorded; "
+        f"{named} takes some that torch does not see, such as a number or a tensor that is no "
+        "argument."
+    )
+    what_to_do = (
+        "Hand over what it reads as a tensor argument, or tag the operator "
+        "`torch.Tag.cudagraph_unsafe` (torch 2.9 or later), so that it is not recorded."
+    )
+    name = own[0].replace(".", "::", 1) if own else "shop::scale"
+    tagged = "mutates_args=(), tags=(torch.Tag.cudagraph_unsafe,)"
+    return why, what_to_do, Snippet("python", f'@torch.library.custom_op("{name}", {tagged})')
 
 
 def _little(share: float) -> str:

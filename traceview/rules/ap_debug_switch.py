@@ -123,6 +123,10 @@ def check(tables: Tables) -> Iterator[Finding]:
             checks = f"{plural(round(switch['checks']), 'tensor')} checked per step"
             took = f", {milliseconds(switch['ms'])}" if switch["ms"] else ""
             evidence.append(Evidence(f"{checks}{took}", "cpu_ops"))
+        if switch["driver_calls"]:
+            calls = f"{plural(round(switch['driver_calls']), 'call')} for memory per step"
+            took = f", {milliseconds(switch['ms'])}" if switch["ms"] else ""
+            evidence.append(Evidence(f"{calls}{took}", "kernel_launches"))
         by_kernels = _KERNELS.get(switch["name"])
         if switch["kernels"] and switch["ms"]:
             ran = f"{plural(round(switch['kernels']), 'kernel')} of {by_kernels} per compiled step"
@@ -140,7 +144,9 @@ def check(tables: Tables) -> Iterator[Finding]:
                 None,
                 f"{by_kernels}, as profiled; faster kernels do the same work"
                 if by_kernels
-                else "its checks of tensors, their part of the profiled step",
+                else "its checks of tensors, their part of the profiled step"
+                if switch["checks"]
+                else "its calls for memory, their part of the profiled step",
             ),
             confidence="derived" if switch["ms"] else "heuristic",
             location=place,

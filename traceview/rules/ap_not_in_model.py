@@ -158,6 +158,13 @@ def check(
             yield from _eager(tables, eager, step, inside, warn_share)
 
 
+def _runs_what_fits(tables: Tables) -> bool:
+    """Whether most watched calls ran in eager under the stance ``eager_on_recompile``."""
+    served = rows(tables, "served_calls", user_stance="eager_on_recompile", after_modes=False)
+    served = first_rank(served)
+    return sum(row["eager_calls"] or 0 for row in served) * 2 > sum(row["calls"] for row in served)
+
+
 def _lines(row: Row) -> list[str]:
     """The line of a row of ``outside_work``, and those that call it."""
     return [f"{row['file']}:{row['line']}", *(row["callers"] or ())]
@@ -185,7 +192,8 @@ def _eager(
 
     None where they are in eager because something went wrong, which other rules report: the
     compiled callable is never called, a function hit the recompile limit, a frame was skipped,
-    nothing runs compiled after a graph break, or they are those of an uncompiled copy of a module.
+    nothing runs compiled after a graph break, calls fit no compiled version and none may be added,
+    or they are those of an uncompiled copy of a module.
     """
     ms, most = sum(part.ms for part in parts), parts[0]
     if not most.what:  # an optimizer's step has no such cause
@@ -194,7 +202,7 @@ def _eager(
         left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
         if tables.once(eager_code.uncalled_ms) or files & skipped or max(left, default=0) >= ms / 2:
             return
-        if _share_of_copies(tables) >= 1 / 2:
+        if _share_of_copies(tables) >= 1 / 2 or _runs_what_fits(tables):
             return
         regions = first_rank(rows(tables, "regions"))
         for limited in _recompiles.limited_frames(tables):

@@ -36,7 +36,7 @@ does so.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
+from statistics import fmean, median
 
 import msgspec
 
@@ -59,7 +59,9 @@ from traceview.rules.kit import (
 )
 
 CODE = "TV902"
-NEEDS = frozenset({"script_timers", "blocks", "step_counts", "speedups", "runs", "regions"})
+NEEDS = frozenset(
+    {"script_timers", "blocks", "calls", "step_counts", "speedups", "runs", "regions"}
+)
 SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
@@ -67,6 +69,8 @@ GPU_ONLY = True
 LEAST_RATIO = 1.2
 #: Launches that CUDA queues before the next one has to wait.
 QUEUE = 1024
+#: Calls whose mean is that of all: one that waits for all others is rare.
+ENOUGH_CALLS = 10
 #: Clocks of CPU time measure something else, and clocks that synchronize are right.
 _CLOCKS = (
     *("time.time", "time.perf_counter", "time.monotonic"),
@@ -75,11 +79,15 @@ _CLOCKS = (
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """A compiled step: ms on the device, ms of the host for queueing it, launches."""
+    """A compiled step: ms on the device, ms of the host for queueing it, launches.
+
+    ``alone``: it is one call, and ``host`` the mean of calls by themselves, whatever waits between.
+    """
 
     device: float
     host: float
     launches: float
+    alone: bool = False
 
     @classmethod
     def of(cls, tables: Tables) -> Pace | None:
@@ -100,12 +108,36 @@ class Pace(msgspec.Struct, frozen=True):
             return None
         return cls(found["compiled_ms"], median(hosts), counts["launches"])
 
+    @classmethod
+    def of_calls(cls, tables: Tables, region_id: int) -> Pace | None:
+        """Of the one call of a step, where the calls were watched that way."""
+        counts, found = first(tables, "step_counts", stance="compiled"), speedup(tables)
+        anchor = first(tables, "regions", region_id=region_id)
+        calls = first_rank(rows(tables, "calls", region_id=region_id, stance="compiled"))
+        hosts = [row["host_ms"] for row in calls if not row["compiles_inside"] and row["outermost"]]
+        if (
+            not counts
+            or not found
+            or not found["compiled_ms"]
+            or not anchor
+            or len(hosts) < ENOUGH_CALLS
+        ):
+            return None
+        run = first(tables, "runs")
+        if not anchor["is_anchor"] or not run or run["step_kind"] != "call":
+            return None
+        return cls(found["compiled_ms"], fmean(hosts), counts["launches"] or 0.0, alone=True)
+
     def missing(self, calls: int) -> float:
         """Part of the time of that many calls, 0 to 1, that is still queued when they return."""
+        if self.alone:
+            return 1 - self.host / self.device
         return min(1 - self.host / self.device, QUEUE / (self.launches * calls))
 
     def figure(self, calls: int | None) -> str:
         """How wrong a figure over that many calls is; None: their number is not known."""
+        if self.alone:
+            return f"{percent(self.missing(1))} of the time of a call is missing"
         if calls is not None:
             return (
                 f"{percent(self.missing(calls))} of the time of {plural(calls, 'call')} is missing"
@@ -119,9 +151,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Finding]:
     """One finding for each clock of the script's."""
-    pace = Pace.of(tables)
-    if pace is None or pace.device < least_ratio * pace.host:
-        return
+    of_steps = Pace.of(tables)
     run = first(tables, "runs")
     ended = run is not None and run["exit_kind"] == "exit"
     seen: set[tuple[str, int, int]] = set()
@@ -133,12 +163,16 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
         cold = timer["spans_first_call"] and timer["calls_in_loop"]
         if key in seen or not by_host or timer["waits"] is not False or cold:
             continue
+        pace = None if timer["calls_in_loop"] else Pace.of_calls(tables, timer["region_id"])
+        pace = pace or of_steps
+        if pace is None or pace.device < least_ratio * pace.host:
+            continue
         seen.add(key)
         calls = timer["calls"]  # that the clock times at most; None: not known
         if calls is None and ended:
             region = first(tables, "regions", region_id=timer["region_id"])
             calls = region["outermost_calls"] if region else None
-        calls = int(calls) if calls else None
+        calls = 1 if pace.alone else int(calls) if calls else None
         if calls is not None and pace.missing(calls) < NOTABLE_SHARE:
             continue
 
@@ -146,8 +180,13 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
         between = f"calls at line {timer['call_line']}, nothing between them that waits"
         by_clocks = (
             f"{milliseconds(pace.host)} by the host's clock, {milliseconds(pace.device)} by the "
-            f"GPU's; {launches(pace.launches)} and no wait"
+            f"GPU's; {launches(pace.launches)}"
         )
+        whose = "a compiled step in unprofiled blocks", "blocks"
+        if pace.alone:
+            whose = "a compiled call, on average of those watched", "calls"
+        else:
+            by_clocks += " and no wait"
         yield Finding(
             code=CODE,
             rule="bm-no-sync",
@@ -164,7 +203,7 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
             location=Location(file, read, timer["function"]),
             evidence=(
                 Evidence(f"{clock} at {at}, {between}", "script_timers"),
-                Evidence(f"a compiled step in unprofiled blocks: {by_clocks}", "blocks"),
+                Evidence(f"{whose[0]}: {by_clocks}", whose[1]),
             ),
             what_to_do=(
                 "Wait for the GPU before each reading of the clock, or use "

@@ -350,7 +350,9 @@ END_CHECKS = table("end_checks", "one compiled callable of which a call was made
     Column("noise", pl.Float64, "the same of a second call in eager, with each operator's result moved by a rounding; null: not needed, the results are closer than 0.1 %"),
     Column("low_precision", pl.Boolean, "eager computes something in bfloat16, float16, float8 or TF32; null: as noise"),
     Column("constant", pl.String, "if they are further apart: a function that the call may reach and that is marked with assume_constant_result"),
-    Column("file", pl.String, "file of that function (user's own)"),
+    Column("without_cudagraph", pl.Float64, "the same as relative_error, of the script's compiled code without replaying its cudagraphs; null: it has none, or as noise"),
+    Column("operators", pl.List(pl.String), "operators within these cudagraphs that are not aten's, by name"),
+    Column("file", pl.String, "file of that function (user's own), else of what the one operator was made from"),
     Column("line", pl.Int32, "line of its definition, with its decorators"),
     Column("seconds", pl.Float64, "host time of all of it"),
 )

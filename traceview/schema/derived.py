@@ -173,6 +173,7 @@ SCRIPT_TIMERS = table("script_timers", "one clock of the script's own that runs 
     Column("spans_first_call", pl.Boolean, "the figure holds the first call, compile included"),
     Column("read_in_loop", pl.Boolean, "read in the loop that makes the calls: a rate as it goes"),
     Column("shown_whole", pl.Boolean, "the script only prints the time"),
+    Column("starts_again", pl.Boolean, "a loop reads it first and again in each round, around calls of the same name: one figure holds the first call"),
     Column("waits", pl.Boolean, "false: certainly nothing between the readings waits for a device; null: not known"),
     Column("calls", pl.Int64, "calls between the readings, if the source shows it; null: not known"),
 )

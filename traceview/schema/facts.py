@@ -140,7 +140,8 @@ SLOW_SWITCHES = table("slow_switches", "one switch of torch's that is on while t
     _LINE,
     Column("checks", pl.Float64, "of anomaly detection, gradients checked per step as profiled; null: not recorded, or another switch"),
     Column("kernels", pl.Float64, "per compiled step as profiled: of deterministic algorithms, those of sorting writes by index; without cuDNN, those of torch's own convolutions and recurrent cells; null: not recorded, or another switch"),
-    Column("ms", pl.Float64, "of these checks, their part of the profiled step on the step as timed; of these kernels, their time; null: not known"),
+    Column("driver_calls", pl.Float64, "without the caching allocator, calls for memory per compiled step as profiled; null: not recorded, or another switch"),
+    Column("ms", pl.Float64, "of these checks or calls, their part of the profiled step on the step as timed; of these kernels, their time; null: not known"),
 )
 
 STEP_SHARES = table("step_shares", "where the time of a compiled step goes, as parts of it",

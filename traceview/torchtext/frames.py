@@ -31,7 +31,7 @@ _FOREIGN = re.compile(
     r"|/lib(?:64)?/python\d+(?:\.\d+)*t?/"
     r"|^<(?:frozen|eval_with_key|torch_package)"
     r"|torchinductor_[^/]*/"
-    r"|(?:^|/)traceview/collectors/"
+    r"|(?:^|/)(?:traceview/collectors|collectors/child)/"
 )
 
 #: The file name of a notebook cell's code: collectors/child/notebook.py gives it.

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from traceview.parse.kineto.categories import TORCHS
 from traceview.tables import Tables, from_rows, grouped
 
 Row = Mapping[str, Any]
@@ -148,6 +149,27 @@ def relative_error(row: Row) -> float:
 def no_rounding(error: float, noise: float, *, low_precision: bool) -> bool:
     """Whether a relative error is more than roundings explain, which make ``noise`` of it."""
     return error > (_LOW_SHARE if low_precision else _SHARE) and error > _TIMES * noise
+
+
+def end_is_wrong(row: Row) -> bool:
+    """Whether a row of ``end_checks`` is of compiled code that gives other results than eager."""
+    error, noise = row["relative_error"], row["noise"]
+    if not row["compared"] or error is None or noise is None:
+        return False
+    return no_rounding(error, noise, low_precision=row["low_precision"] is not False)
+
+
+def is_recorded(row: Row) -> bool:
+    """Whether it is the cudagraph that is wrong: what it replays, run once more, is right."""
+    error, noise = row["without_cudagraph"], row["noise"]
+    if error is None or noise is None:
+        return False
+    return not no_rounding(error, noise, low_precision=row["low_precision"] is not False)
+
+
+def own_operators(row: Row) -> list[str]:
+    """The user's operators in the cudagraphs of a row of ``end_checks``."""
+    return [name for name in row["operators"] or () if name.partition(".")[0] not in TORCHS]
 
 
 def _beyond_rounding(row: Row, wrong_share: float) -> bool:

@@ -20,7 +20,8 @@ _SLOW = {
     "CUDA_LAUNCH_BLOCKING": ("1",),
     "PYTORCH_NO_CUDA_MEMORY_CACHING": None,
 }
-_OF_DEVICE = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "cudnn.enabled")
+_NO_CACHING = "PYTORCH_NO_CUDA_MEMORY_CACHING"
+_OF_DEVICE = ("CUDA_LAUNCH_BLOCKING", _NO_CACHING, "cudnn.enabled")
 #: Operators that run because of a switch, and no other way: writes by index that sort it first,
 #: convolutions and recurrent cells that torch has next to cuDNN's.
 _KERNELS = {
@@ -66,6 +67,8 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
             continue
         site = first(tables, "setting_sites", name=name) or {}
         more = checked[name] if name in checked else _kernels(tables, name)
+        if name == _NO_CACHING:
+            more = _driver_calls(tables)
         if name == "cudnn.enabled" and "ms" in more and not more["ms"]:
             continue  # no step has work for cuDNN
         place = {"file": site.get("file"), "line": site.get("line")}
@@ -97,10 +100,26 @@ def _checks(tables: Tables, of: str, names: Sequence[str], counted: str) -> Row:
     checks = called_in(ops, of).filter(pl.col("name").is_in(names))
     count = checks.filter(pl.col("name") == counted).height
     steps = ops["step"].n_unique()
-    counts, timed = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
-    if not count:
+    return {"checks": count / steps, "ms": _as_timed(tables, checks, steps)} if count else {}
+
+
+def _driver_calls(tables: Tables) -> Row:
+    """``driver_calls`` for memory in a compiled step, and their ``ms``; empty without a profile."""
+    calls = frame(tables, "kernel_launches", stance="compiled").drop_nulls("step")
+    steps, calls = calls["step"].n_unique(), calls.filter(pl.col("kind") == "alloc")
+    if calls.is_empty():
         return {}
-    profiled = (counts["step_ms"] or 0.0) if counts else 0.0
-    share = float(checks["duration_ns"].sum()) / 1e6 / steps / profiled if profiled else None
-    known = share is not None and timed is not None
-    return {"checks": count / steps, "ms": share * timed if known else None}  # type: ignore[operator]
+    return {"driver_calls": calls.height / steps, "ms": _as_timed(tables, calls, steps)}
+
+
+def _as_timed(tables: Tables, events: pl.DataFrame, steps: int) -> float | None:
+    """Milliseconds of these events per step: their part of the profiled step, on the timed one."""
+    counts, timed = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
+    profiled = counts["step_ms"] if counts else None
+    if counts is None:  # of a GPU that the profile shows no work of
+        windows = rows(tables, "profile_windows", stance="compiled", purpose="time", steps=steps)
+        profiled = windows[-1]["host_ms"] / steps if windows else None
+    if not profiled or timed is None:
+        return None
+    share = float(events["duration_ns"].sum()) / 1e6 / steps / float(profiled)
+    return share * timed
