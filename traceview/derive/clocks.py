@@ -295,13 +295,8 @@ def called_alike(tree: ast.Module, scope: Scope, line: int) -> list[int]:
     return sorted({each for lines in alike for each in lines} - {line})
 
 
-def called_at(scope: Scope, line: int) -> set[str]:
-    """Names of what is called at a line, or holds it: ``self`` of ``self.net(x)``."""
-    calls = (n for n, _ in nodes_of(scope) if isinstance(n, ast.Call) and covers(n, line))
-    return {root.id for call in calls if isinstance(root := _root(call.func), ast.Name)}
-
-
-def _root(node: ast.expr) -> ast.expr:
+def root_of(node: ast.expr) -> ast.expr:
+    """``self`` of ``self.nets[0].forward``."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node
@@ -409,7 +404,7 @@ class _Own:
 
     def leads_away(self, call: ast.Call) -> bool:
         """Whether it may be a library's function, which calls the compiled code and then waits."""
-        root = _root(call.func)
+        root = root_of(call.func)
         return not isinstance(root, ast.Name) or root.id in self._imported
 
 

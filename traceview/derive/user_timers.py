@@ -24,13 +24,13 @@ from traceview.derive.clocks import (
     Start,
     block_queues,
     called_alike,
-    called_at,
     clocks_of,
     contexts_around,
     import_names,
     loops_that_queue,
     nodes_of,
     only_queues,
+    root_of,
     scope_at,
     shown_whole,
     times_of,
@@ -184,6 +184,12 @@ def _call_site(scope: Scope, line: int) -> Site | None:
     return Site(line, max(paths, key=len)) if paths else None
 
 
+def _called_at(scope: Scope, line: int) -> set[str]:
+    """Names of what is called at a line, or holds it: ``self`` of ``self.net(x)``."""
+    calls = (n for n, _ in nodes_of(scope) if isinstance(n, ast.Call) and covers(n, line))
+    return {root.id for call in calls if isinstance(root := root_of(call.func), ast.Name)}
+
+
 class _Around(msgspec.Struct, frozen=True):
     """The clocks of a scope, as seen from a call in it."""
 
@@ -227,7 +233,7 @@ class _Around(msgspec.Struct, frozen=True):
             for node in ast.walk(loop)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
-        return bool(loops) and not made & called_at(scope, self.call.line)
+        return bool(loops) and not made & _called_at(scope, self.call.line)
 
     def _spans(self, start: Start, read: Read) -> bool:
         """Whether ``start`` surely runs before the first call, ``read`` after it, unrestarted."""

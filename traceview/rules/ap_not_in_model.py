@@ -161,8 +161,9 @@ def check(
 def _runs_what_fits(tables: Tables) -> bool:
     """Whether most watched calls ran in eager under the stance ``eager_on_recompile``."""
     served = rows(tables, "served_calls", user_stance="eager_on_recompile", after_modes=False)
-    served = first_rank(served)
-    return sum(row["eager_calls"] or 0 for row in served) * 2 > sum(row["calls"] for row in served)
+    pairs = [(row["calls"], row["eager_calls"] or 0) for row in first_rank(served)]
+    calls, eager = (sum(column) for column in zip(*pairs, strict=True)) if pairs else (0, 0)
+    return bool(2 * eager > calls)
 
 
 def _lines(row: Row) -> list[str]:
