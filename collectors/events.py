@@ -33,8 +33,9 @@ _WORDS = {
 
 @dataclass(slots=True)
 class Pace:
-    """How far the paired blocks are: seconds spent in them, pairs done and to do."""
+    """How far the paired blocks are, of a trial if it is one: seconds, pairs done and to do."""
 
+    trial: str = ""
     number: int = 0
     of: int = 0
     done: int = 0
@@ -162,12 +163,17 @@ class Story:
         if self.phase is not None:
             keys = {"phase": self.phase, "detail": self.detail, "words": self.words}
             self.news.append({"event": "phase", "t": at_us, **keys, "stance": self.stance})
-        first, _, last = (self.detail or "").partition("/")
+        trial, counted = "", self.detail or ""
+        if self.phase == "trial":
+            trial, _, counted = counted.rpartition(", pair ")
+        first, _, last = counted.partition("/")
         number, of = (int(part[:9]) if part.isdecimal() else 0 for part in (first, last))
-        if self.phase != "block" or not number:
+        if self.phase not in ("block", "trial") or not number:
             return
+        if trial != self.pace.trial:
+            former, self.pace = None, Pace(trial)
         pace = self.pace
-        if former == "block" and at_us is not None and since_us is not None:
+        if former == self.phase and at_us is not None and since_us is not None:
             pace.spent_s += max(0.0, at_us - since_us) / 1e6
             pace.done += max(0, number - pace.number)
         pace.number, pace.of = number, of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -116,9 +117,13 @@ class Trials:
         """
         settings = [parse(text) for text in asked.settings] if asked is not None else []
         variables = {each.name: each.value for each in settings if each.kind == "env"}
-        diff = asked.patch if asked is not None else None
+        diff = (asked.patch if asked is not None else None) or ""
+        # A variable may change generated code, and torch's caches may not ask for it.
+        own = re.sub(r"[^\w.=-]", "_", "-".join(f"{n}={v}" for n, v in variables.items()))
+        cache = self._cache / own[:80] if variables else None
         raw = self._new_folder()
-        return self._run_once(raw, {"mode": "compiled"}, seconds, timeout_s, variables, diff or "")
+        config: dict[str, object] = {"mode": "compiled"}
+        return self._run_once(raw, config, seconds, timeout_s, variables, diff, cache=cache)
 
     def serve(
         self,

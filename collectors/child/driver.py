@@ -236,7 +236,9 @@ class Driver:
     def _new_plan(self) -> plan.Steps:
         if self._config.mode != "trials":
             return plan.measuring_plan(self._settings, self._pairs)
-        return plan.trials_plan(self._settings, self._parts.trials.left, self._pairs)
+        trials = self._parts.trials
+        settings = replace(self._settings, variants=trials.variants)
+        return plan.trials_plan(settings, trials.left, self._pairs)
 
     def _carry_out(self, order: plan.Order, now: int) -> None:
         parts, control = self._parts, self._control

@@ -47,6 +47,15 @@ def paired(index: int, sides: Mapping[str, Block]) -> Pair:
     return Pair(index, ratio, length, one.compiles + other.compiles)
 
 
+def counting(pairs: Sequence[Pair], first: int, *, restless: bool) -> list[Pair]:
+    """Those from number ``first`` on in which nothing was compiled; of a ``restless`` script all,
+    where such pairs are fewer than `FEWEST`.
+    """
+    own = [pair for pair in pairs if pair.index >= first]
+    quiet = [pair for pair in own if not pair.compiles]
+    return own if restless and len(quiet) < FEWEST else quiet
+
+
 def interval(pairs: Sequence[Pair]) -> tuple[float, float] | None:
     """The 95 % interval of the pairs' weighted median; None below six pairs of equal weight.
 

@@ -18,34 +18,32 @@ a script's end cuts off is little, and by far the most steps lie in blocks.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from .pairs import FEWEST, Pair, interval, longest_worthwhile
+from .pairs import FEWEST, Pair, counting, interval, longest_worthwhile
 
 QUIET_STEPS_LIMIT, QUIET_SECONDS_LIMIT = 64, 60.0
 QUIET_STEPS_LEAST = 10  # a slow first compile alone is no reason to give up
 BUSY_STEPS = 24  # where half of them compile or record, this is what the script's steps do
+STEPS_A_VARIANT, SECONDS_A_VARIANT = 8, 1.0  # that a higher recompile limit allows
 FIXED_QUIET_STEPS, FIXED_BLOCK_STEPS, FIXED_WINDOW_STEPS = 20, 10, 20
 BUDGET_MS = 20_000.0
-LEAST_PAIRS = 5
+LEAST_PAIRS, MOST_BUDGETS = 5, 3  # budgets: of a trial that compiled something in its pairs
 DEFAULT_BLOCKS = 12  # where no interval decides: several ranks, one stance alone
 NARROW = 1.03**2  # upper over lower end of an interval of the speedup that is exact to 3 %
 NARROW_MS = 2000.0  # in blocks, at least: a machine may be slow for a second
-MOST_PAIRS = 200
+MOST_PAIRS, MOST_SETTLING_STEPS = 200, 500
 GROWTH = 2  # from block to block, where the user wants a number of full ones
 GROWING_PAIRS = 12  # more than it takes to grow so, whatever the step
 GROWTH_SHARE = 10  # a block takes this part of the steps before it; a pair, twice as much
 LEAST_PER_SKIPPED = 2  # timed steps for each that is left out after the switch
 LEAST_BLOCK_MS = 20.0  # reading the clocks at the edges is a thousandth of this, or less
 SMALL_PAIRS = {"call": 3, "optimizer": 2}  # before the windows, and before blocks begin to grow
-SHORT_STEP_MS = 5.0  # below it a step counts as launch-bound: more steps are left out
-LONG_STEP_MS = 50.0
-LONG_WINDOW_MS = 150.0
+SHORT_STEP_MS = 5.0  # below it a step is launch-bound: more steps are left out
+LONG_STEP_MS, LONG_WINDOW_MS = 50.0, 150.0
 LONG_WINDOW_STEPS = (6, 60)  # at least, at most
-MOST_SETTLING_STEPS = 500
 #: A longer window's trace as it is written: some 50,000 events, of which torch holds 200 MB.
 MOST_TRACE_BYTES = 1.5e6
 LONGEST_MARKED_MS = 5000.0  # longer steps are not run once more for their lines
@@ -94,7 +92,7 @@ class Settings:
 
     ``steps`` of every block, ``blocks`` (pairs of full length): None where measuring decides.
     ``budget_ms``: in the blocks of one set of pairs. ``trial``: what they are about, if it is one;
-    ``again``: it is compiled again after them, with warm caches.
+    ``again``: it is compiled again after them, with warm caches. ``variants``: a trial's own limit.
     """
 
     stances: tuple[Stance, ...] = ("eager", "compiled")
@@ -105,6 +103,7 @@ class Settings:
     budget_ms: float = BUDGET_MS
     trial: str | None = None
     again: bool = False
+    variants: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -197,6 +196,7 @@ Window = PrepareWindow | OpenWindow | CloseWindow
 Act = Enter | Take | Steady | OpenBlock | CloseBlock | Window | BeginTrial | EndTrial
 Order = Act | LeaveOut | Wait
 Steps = Generator[Order, Moment, Moment]
+Calm = Generator[Order, Moment, bool]
 
 
 def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
@@ -231,7 +231,8 @@ def trials_plan(settings: Settings, names: Sequence[str], first_pair: int = 0) -
         yield Enter("trial", settings.trial)
         yield Take(baseline)
         moment = yield BeginTrial(name)
-        calm = moment.trial_over or (yield from _calm((yield Take("trial"))))
+        variants = settings.variants.get(name, 0)
+        calm = moment.trial_over or (yield from _calm((yield Take("trial")), variants=variants))
         blocks = _Blocks(settings, first_pair, never_quiet=never_quiet or not calm)
         moment = yield blocks.phase(moment)
         while not (moment.trial_over or blocks.complete(moment)):
@@ -246,7 +247,7 @@ def trials_plan(settings: Settings, names: Sequence[str], first_pair: int = 0) -
     return moment
 
 
-def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:
+def _quiet(settings: Settings) -> Calm:
     """Wait until no compile ran for ``calm_steps`` steps; true if that never came."""
     moment = yield Enter("cold")
     if settings.fixed:
@@ -258,21 +259,26 @@ def _quiet(settings: Settings) -> Generator[Order, Moment, bool]:
     return never
 
 
-def _calm(moment: Moment, warm: Enter | None = None) -> Generator[Order, Moment, bool]:
-    """Whether compiling stopped within the limits; ``warm``: said at the first calm step."""
-    first, calm = moment, 0
-    busy: deque[bool] = deque(maxlen=BUSY_STEPS)
-    while calm < moment.calm_steps and not moment.trial_over:
+def _calm(moment: Moment, warm: Enter | None = None, *, variants: int = 0) -> Calm:
+    """Whether compiling stopped within the limits; ``warm``: said at the first calm step.
+
+    Where ``variants`` are allowed: for as many steps as compiled one, whatever their order.
+    """
+    began, calm, wanted = moment.seconds, 0, moment.calm_steps
+    busy: list[bool] = []
+    while calm < wanted and not moment.trial_over:
         before = moment.compiles
         moment = yield Wait(1, watch=True)
         busy.append(moment.compiles > before)
         calm = 0 if busy[-1] else calm + 1
+        wanted = max(moment.calm_steps, sum(busy) if variants else 0)
         if calm and warm is not None:
             moment, warm = (yield warm), None
-        steps, seconds = moment.step - first.step, moment.seconds - first.seconds
-        too_long = seconds >= QUIET_SECONDS_LIMIT and steps >= QUIET_STEPS_LEAST
-        too_long |= steps >= QUIET_STEPS_LIMIT or len(busy) == BUSY_STEPS <= 2 * sum(busy)
-        if calm < moment.calm_steps and too_long:
+        steps, most_s = len(busy), QUIET_SECONDS_LIMIT + SECONDS_A_VARIANT * variants
+        too_long = steps >= max(QUIET_STEPS_LIMIT, STEPS_A_VARIANT * variants)
+        too_long |= steps >= QUIET_STEPS_LEAST and moment.seconds - began >= most_s
+        too_long |= not variants and steps >= BUSY_STEPS <= 2 * sum(busy[-BUSY_STEPS:])
+        if calm < wanted and too_long:
             return False
     return True
 
@@ -299,27 +305,22 @@ class _Blocks:
         wanted = self.wanted
         if self._settings.fixed:
             return self.pairs >= (wanted or 0)
-        if self._spent_ms >= self._settings.budget_ms and self.pairs >= min(
-            LEAST_PAIRS, wanted or LEAST_PAIRS
-        ):
-            return True
+        least, spent = min(LEAST_PAIRS, wanted or LEAST_PAIRS), self._spent_ms
+        if spent >= self._settings.budget_ms and self.pairs >= least:
+            enough = self._settings.trial is None or len(self._counting(moment)) >= least
+            return enough or spent >= MOST_BUDGETS * self._settings.budget_ms
         if wanted is not None:
             enough = self.full >= wanted or self._attempts >= 2 * wanted
             return enough or self.pairs >= wanted + GROWING_PAIRS
         return self.pairs >= MOST_PAIRS or self._is_exact(moment)
 
     def _is_exact(self, moment: Moment) -> bool:
-        counting = self._counting(moment)
-        if len(counting) < FEWEST or self._spent_ms < NARROW_MS:
-            return False
-        found = interval(counting)
+        pairs = self._counting(moment)
+        found = interval(pairs) if len(pairs) >= FEWEST and self._spent_ms >= NARROW_MS else None
         return found is not None and found[1] <= NARROW * found[0]
 
     def _counting(self, moment: Moment) -> list[Pair]:
-        """The pairs of this plan in which nothing was compiled, or all where it never stops."""
-        own = [pair for pair in moment.pairs if pair.index >= self._first_pair]
-        quiet = [pair for pair in own if not pair.compiles]
-        return own if self._never_quiet and len(quiet) < FEWEST else quiet
+        return counting(moment.pairs, self._first_pair, restless=self._never_quiet)
 
     def enough_to_profile(self, moment: Moment) -> bool:
         """Early, because the script's length is unknown: a training script may end after 30 steps.
@@ -339,20 +340,20 @@ class _Blocks:
         if self.wanted is not None:
             done = self.pairs if self._settings.fixed else self.full
             return f"{min(done + 1, self.wanted)}/{self.wanted}"
-        counting = self._counting(moment)
-        number, total = len(counting) + 1, float(max(FEWEST, len(counting) + 1))
-        if (found := interval(counting)) is not None and self._spent_ms:
+        pairs = self._counting(moment)
+        number, total = len(pairs) + 1, float(max(FEWEST, len(pairs) + 1))
+        if (found := interval(pairs)) is not None and self._spent_ms:
             # An interval narrows with the square root of the number of pairs.
             narrower = (math.log(found[1] / found[0]) / math.log(NARROW)) ** 2
             affordable = self._settings.budget_ms / self._spent_ms
             longer = min(max(narrower, NARROW_MS / self._spent_ms), affordable)
-            total = min(max(total, math.ceil(len(counting) * longer)), MOST_PAIRS)
+            total = min(max(total, math.ceil(len(pairs) * longer)), MOST_PAIRS)
         return f"{number}/{max(number, int(total))}"
 
     def phase(self, moment: Moment) -> Enter:
         """The phase of the pair that comes next."""
         trial, shown = self._settings.trial, self.shown(moment)
-        return Enter("block", shown) if trial is None else Enter("trial", f"{trial}, pair {shown}")
+        return Enter("trial", f"{trial}, pair {shown}") if trial else Enter("block", shown)
 
     def pair(self, moment: Moment) -> Steps:
         """One block in every stance; the stance that comes first alternates."""
@@ -368,8 +369,7 @@ class _Blocks:
             moment = yield from _block(stance, self._first_pair + self.pairs, size, skipped)
             self._sizes[stance] = size
             self._spent_ms += size * moment.estimate(stance)
-        shown = self.shown(moment)
-        self.pairs += 1
+        shown, self.pairs = self.shown(moment), self.pairs + 1
         if full:
             self._attempts += 1
             self.full += self._never_quiet or moment.compiles == compiles

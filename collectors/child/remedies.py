@@ -13,7 +13,6 @@ import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -37,46 +36,16 @@ from .padding import NotPadded, Padding
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
 from .regions import hide_from_dynamo, target_of
-from .settings import Setting, parse
+from .settings import Remedy, Setting
 from .state import Control, Gate
 
+_LIMIT = re.compile(r"torch\._dynamo\.config\.(?:recompile_limit|cache_size_limit)=(\d+)")
 #: What belongs to Inductor alone: another backend takes neither.
 _INDUCTORS = ("mode", "options")
 
 
 class NotApplicable(Exception):
     """Why a remedy can't be tried in this process."""
-
-
-@dataclass(frozen=True)
-class Remedy:
-    """What is switched: settings, or the new text of one of the user's files."""
-
-    name: str
-    settings: tuple[Setting, ...] = ()
-    patch: str | None = None
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Remedy:
-        """ValueError where a setting is none."""
-        return cls(data["name"], tuple(map(parse, data.get("settings") or ())), data.get("patch"))
-
-    @property
-    def lowers_precision(self) -> bool:
-        """Whether products are computed in a lower precision than the script asks for."""
-        lower = {"float32_matmul_precision": ("high", "medium"), "allow_tf32": (True,)}
-        return "autocast" in self.named("around") or any(
-            each.value in lower.get(each.name, ()) for each in self.settings
-        )
-
-    @property
-    def without_gradients(self) -> bool:
-        """Whether nothing that is computed under it has a gradient."""
-        return bool({"no_grad", "inference_mode"} & set(self.named("around")))
-
-    def named(self, kind: str) -> dict[str, Any]:
-        """Names and values of the settings of one kind."""
-        return {each.name: each.value for each in self.settings if each.kind == kind}
 
 
 class Trials:
@@ -111,6 +80,16 @@ class Trials:
     def left(self) -> list[str]:
         """Names of those that have not ended yet."""
         return [name for name in self._remedies if name not in self._ended]
+
+    @property
+    def variants(self) -> dict[str, int]:
+        """Names of those with another recompile limit, and that."""
+        found = {}
+        for name, remedy in self._remedies.items():
+            for setting in map(str, remedy.get("settings") or ()):
+                if match := _LIMIT.fullmatch(setting):
+                    found[name] = int(match[1])
+        return found
 
     def on(self, stance: str) -> Trial | None:
         """The current one, in the stance that it is."""
@@ -164,7 +143,7 @@ class Trials:
             return
         trial.end(state, why)
         self._ended.add(trial.name)
-        if trial.state == "measured":
+        if trial.state in ("measured", "unfinished"):
             self.measured.append(trial)
         found, self._timed = self._timed or self._found(step), None
         again = {}
@@ -248,6 +227,10 @@ class Trial:
         names = {self._name_of(gate) for gate in control.gates}
         if unknown := set(eager) - names:
             raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
+        if (blocks := set(remedy.named("blocks"))) and not any(
+            self._blocks(gate.original) for gate in control.gates
+        ):
+            raise NotApplicable(f"no compiled module holds a {sorted(blocks)[0]}")
         with self.switched():
             pass
 
@@ -283,6 +266,11 @@ class Trial:
     def compiled(self, original: Any, how: Mapping[str, Any]) -> Callable[..., Any]:
         """``original``, compiled as the script does it but for the settings."""
         compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
+        if blocks := self._blocks(original):
+            with self._own_backends():
+                given = self._arguments(how)
+                calls = [(vars(each), compile_fn(each._call_impl, **given)) for each in blocks]
+            return self.within(_in_blocks(original, calls), original)
         with self._own_backends():
             result = compile_fn(original, **self._arguments(how))
         call = result.forward if isinstance(original, self._torch.nn.Module) else result
@@ -290,6 +278,14 @@ class Trial:
         if type(inner) is FunctionType and id(inner.__code__) in self._copies:
             inner.__code__ = self._copies[id(inner.__code__)]  # torch has just made this function
         return self.within(call, original)
+
+    def _blocks(self, original: Any) -> list[Any]:
+        """Modules inside of ``original`` that are to be compiled in its place."""
+        names, module = self.remedy.named("blocks"), getattr(original, "__self__", original)
+        if not names or not isinstance(module, self._torch.nn.Module):
+            return []
+        found = [each for each in module.modules() if type(each).__name__ in names]
+        return [each for each in found if each is not module]
 
     @contextmanager
     def _own_backends(self) -> Iterator[None]:
@@ -464,6 +460,24 @@ class Trial:
             if each.dim() == 4 and not each.is_contiguous(memory_format=last):
                 stack.callback(restride, each, each.stride())
                 each.data = each.data.contiguous(memory_format=last)
+
+
+def _in_blocks(
+    original: Callable[..., Any], calls: list[tuple[dict[str, Any], Callable[..., Any]]]
+) -> Callable[..., Any]:
+    """``original``, in which these modules are called so, as ``torch.nn.Module.compile`` has it."""
+
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        for attributes, call in calls:
+            attributes["_compiled_call_impl"] = call
+        try:
+            return original(*args, **kwargs)
+        finally:
+            for attributes, _ in calls:
+                del attributes["_compiled_call_impl"]
+
+    hide_from_dynamo(inside)
+    return inside
 
 
 def _channels_last(values: Any, torch: Any) -> Any:

@@ -206,6 +206,7 @@ class Session:
         )
         self._check_results()
         self._replay_calls()
+        self._try("the trial that is left", self._leave_trial)
         self._try("hooks of modules", parts.hooks.finish)
         self._measure_device()
         self._compare_outputs()
@@ -319,6 +320,12 @@ class Session:
             trials.end(self._driver.step, state="failed", why=said(error))
             self._trial_failed = True
         self._parts.stances.take("compiled")
+
+    def _leave_trial(self) -> None:
+        """It has a part of its pairs of blocks: another process measures the rest."""
+        trials = self._parts.trials
+        if trials.current is not None and self._parts.timer.pairs:
+            trials.end(self._driver.step, state="unfinished")
 
     def _write_error(self) -> None:
         """The exception that got here, with the stance and phase in which it was raised."""

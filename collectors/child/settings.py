@@ -2,11 +2,12 @@
 
     mode=max-autotune    dynamic=True   backend=aot_eager   fullgraph=True   options.KEY=VALUE
     torch._dynamo.config.X=VALUE        (also torch._inductor.config, torch._functorch.config,
-                                        torch.fx.experimental._config)
+                                        torch.compiler.config, torch.fx.experimental._config)
     torch.backends.cudnn.benchmark=True
     float32_matmul_precision=high       num_threads=4
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
     guards=skip                         eager=NAME      pad=ARGUMENT:DIMENSION:SIZE/SIZE/…
+    blocks=CLASS                        modules of this class are compiled, not what holds them
     env.NAME=VALUE                      an environment variable: tried in processes of its own
 
 A value is a Python literal; what is none is a string.
@@ -16,18 +17,29 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal[
-    "compile", "option", "config", "attribute", "process", "around", "guards", "eager", "pad", "env"
+    "compile",
+    "option",
+    "config",
+    "attribute",
+    "process",
+    "around",
+    "guards",
+    "eager",
+    "pad",
+    "env",
+    "blocks",
 ]
 
 _COMPILE = ("mode", "dynamic", "backend", "fullgraph")
 _CONFIGS = (
     *("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config"),
-    "torch.fx.experimental._config",
+    *("torch.compiler.config", "torch.fx.experimental._config"),
 )
 _PROCESS = ("float32_matmul_precision", "num_threads")
 _AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}
@@ -63,6 +75,37 @@ def parse(text: str) -> Setting:
     return setting
 
 
+@dataclass(frozen=True)
+class Remedy:
+    """What is switched: settings, or the new text of one of the user's files."""
+
+    name: str
+    settings: tuple[Setting, ...] = ()
+    patch: str | None = None
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Remedy:
+        """ValueError where a setting is none."""
+        return cls(data["name"], tuple(map(parse, data.get("settings") or ())), data.get("patch"))
+
+    @property
+    def lowers_precision(self) -> bool:
+        """Whether products are computed in a lower precision than the script asks for."""
+        lower = {"float32_matmul_precision": ("high", "medium"), "allow_tf32": (True,)}
+        return "autocast" in self.named("around") or any(
+            each.value in lower.get(each.name, ()) for each in self.settings
+        )
+
+    @property
+    def without_gradients(self) -> bool:
+        """Whether nothing that is computed under it has a gradient."""
+        return bool({"no_grad", "inference_mode"} & set(self.named("around")))
+
+    def named(self, kind: str) -> dict[str, Any]:
+        """Names and values of the settings of one kind."""
+        return {each.name: each.value for each in self.settings if each.kind == kind}
+
+
 def _named(name: str, value: Any) -> Setting | None:
     if name in _COMPILE:
         return Setting("compile", name, value)
@@ -70,8 +113,8 @@ def _named(name: str, value: Any) -> Setting | None:
         return Setting("process", name, value)
     if name in _AROUND:
         return Setting("around", name, value)
-    if name == "eager":
-        return Setting("eager", str(value))
+    if name in ("eager", "blocks"):
+        return Setting(name, str(value))  # type: ignore[arg-type]
     if name == "guards" and value == "skip":
         return Setting("guards", name, value)
     if name == "pad" and (pad := _PAD.fullmatch(str(value))):

@@ -21,7 +21,7 @@ _LOOK_EVERY_S = 0.1
 #: counts.
 _MOST = 6
 #: Part of the seconds that is enough where the process ends before.
-_LEAST = 0.2
+_LEAST = 0.05
 _FEWEST = 3
 Loop = ast.For | ast.While
 
@@ -100,10 +100,14 @@ class Ticks:
             raise SystemExit(0)
 
     def close(self) -> None:
-        """What is known at the process's end, if something else ended it."""
+        """What is known at the process's end, if something else ended it.
+
+        Where compiling went on in the second half of the iterations, all of that counts.
+        """
         if self._seen and not self._file.exists():
-            since = self._seen[self._rest]
             now, counts = self._seen[-1]
+            half = next(n for n, each in enumerate(self._seen) if 2 * sum(each[1]) >= sum(counts))
+            since = self._seen[min(self._rest, half)]
             self._counts = counts
             if now - since[0] >= _LEAST * self._seconds:
                 self._write(since, now)

@@ -1,12 +1,16 @@
 """A script run as if one of its files had been edited: nothing else differs."""
 
+import ast
 import json
 import subprocess
 import sys
 from difflib import unified_diff
+from types import SimpleNamespace
 
 import pytest
 from child_runs import CHILD
+
+from traceview.collectors.child import ticks
 
 SCRIPT = """\
 import sys
@@ -124,3 +128,29 @@ def test_what_is_known_when_something_else_ends_it_is_kept(folder):
     run(folder, CHILD / "edited.py", "-", folder / "ticks.json", "1.0", "loops.py")
     found = json.loads((folder / "ticks.json").read_text())
     assert found["for batch in range(4) 1"]["count"] > 30
+
+
+@pytest.mark.parametrize(
+    ("compiles", "ms"),
+    [
+        (lambda step: step % 50 == 0, 25.0),  # 0.5 s at every fifty-th of steps of 15 ms
+        (lambda step: step < 8, 15.0),
+        (lambda step: False, 15.0),
+    ],
+)
+def test_compiles_count_where_they_go_on_to_the_end(tmp_path, monkeypatch, compiles, ms):
+    """And not where they come first, however much of a short script they take."""
+    now, compiled = [100.0], [0]
+    monkeypatch.setattr(ticks, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(ticks, "_compiles", lambda: compiled[0])
+    clock = ticks.Ticks(tmp_path / "ticks.json", 9.0)
+    clock.put_into(ast.parse("for step in range(400): pass"))
+    for step in range(400):
+        clock(0)
+        now[0] += 0.015
+        if compiles(step):
+            now[0] += 0.5
+            compiled[0] += 1
+    clock.close()
+    (found,) = json.loads((tmp_path / "ticks.json").read_text()).values()
+    assert found["ms"] == pytest.approx(ms, rel=0.06)

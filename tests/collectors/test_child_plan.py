@@ -14,8 +14,16 @@ class Script:
     """Steps of known length per stance; compiles when told to."""
 
     def __init__(
-        self, eager_ms=0.4, compiled_ms=0.1, compiles_at=(0,), ratios=None, refused=(), **moment
+        self,
+        eager_ms=0.4,
+        compiled_ms=0.1,
+        compiles_at=(0,),
+        ratios=None,
+        refused=(),
+        busy_pairs=0,
+        **moment,
     ):
+        self.busy_pairs = busy_pairs
         self.ms = {"eager": eager_ms, "compiled": compiled_ms, "trial": compiled_ms}
         self.refused, self.trial = refused, None
         self.compiles_at = compiles_at
@@ -69,7 +77,8 @@ class Script:
         if self.ratios and len(blocks) % 2 == 0:
             one, two = blocks[-2:]
             length = 2 * one.steps * two.steps / (one.steps + two.steps)
-            self.pairs.append(Pair(one.pair, self.ratios(one.pair), length))
+            compiles = int(one.pair < self.busy_pairs)
+            self.pairs.append(Pair(one.pair, self.ratios(one.pair), length, compiles))
 
     def pass_steps(self, count, limit):
         for _ in range(count):
@@ -450,6 +459,28 @@ def test_a_trial_that_can_not_go_on_ends_at_the_next_edge():
     }
     assert steps["good"] == steps["bad"]
     assert {block.stance for block in script.paired} == {"compiled", "trial"}
+
+
+@pytest.mark.parametrize(("variants", "calm"), [({}, False), ({"limit=64": 64}, True)])
+def test_a_higher_recompile_limit_has_time_to_compile_its_variants(variants, calm):
+    own = [4, *range(5, 60, 2), *range(60, 80)]  # 48 values, in any order
+    script = Script(compiles_at=own, ratios=lambda _: 1.1)
+    assert trials(script, ["limit=64"], variants=variants)
+    first = next(step for step, order in script.orders if isinstance(order, plan.OpenBlock))
+    assert (first >= 80 + len(own)) == calm
+
+
+def test_a_trial_goes_on_until_enough_of_its_pairs_compiled_nothing():
+    script = Script(eager_ms=20.0, compiled_ms=10.0, ratios=lambda _: 1.1, busy_pairs=7)
+    assert trials(script, ["one"], seconds=0.5)
+    assert len(script.paired) // 2 == 7 + plan.LEAST_PAIRS
+
+
+def test_a_trial_that_never_stops_compiling_ends_all_the_same():
+    script = Script(eager_ms=20.0, compiled_ms=10.0, ratios=lambda _: 1.1, busy_pairs=10**6)
+    assert trials(script, ["one"], seconds=0.5)
+    spent = sum(block.steps * script.ms[block.stance] for block in script.paired)
+    assert 500 * plan.MOST_BUDGETS <= spent <= 500 * plan.MOST_BUDGETS + 1000
 
 
 def test_between_trials_the_script_runs_as_it_is():

@@ -1,5 +1,6 @@
 """Remedies on trial in a real process: what is switched, what stays, what is compared."""
 
+import json
 from difflib import unified_diff
 from importlib.util import find_spec
 from pathlib import Path
@@ -194,12 +195,122 @@ def test_modules_that_compile_themselves(tmp_path):
     assert second["graphs"] >= 1
 
 
+@pytest.mark.parametrize("compiled", ["net = torch.compile(net)", "net.compile()"])
+def test_blocks_in_place_of_the_whole(tmp_path, compiled):
+    script = write_script(
+        tmp_path,
+        f"""
+        import torch
+
+        class Block(torch.nn.Linear):
+            def forward(self, x):
+                return super().forward(x).relu()
+
+        net = torch.nn.Sequential(*(Block(8, 8) for _ in range(3)), torch.nn.Tanh())
+        {compiled}
+        optimizer = torch.optim.SGD(net.parameters(), lr=1e-9)
+        for _ in range(100000):
+            net(torch.ones(4, 8)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        """,
+    )
+    run = tried(script, settings("blocks=Block"), settings("blocks=Lock"))
+    whole, none = run.of("trial")
+    assert (whole["state"], whole["graphs"]) == ("measured", 2), "only the first has no gradient"
+    assert (none["state"], none["why"]) == ("not_applicable", "no compiled module holds a Lock")
+    own = [block for block in run.of("block") if block["stance"] == "compiled"]
+    assert not any(block["compiles_inside"] for block in own)
+    checks = [check["same"] for check in run.of("output_check") if check["run"] == "trial"]
+    assert len(checks) == 7  # the output, and gradients of three weights and three biases
+    assert all(checks)
+
+
 def test_eager_is_a_baseline_too(tmp_path):
     script = write_script(tmp_path, SCRIPT.replace("{steps}", "100000"))
     run = tried(script, settings("backend=aot_eager"), trial_baseline="eager")
     stances = {block["stance"] for block in run.of("block")}
     assert stances == {"eager", "trial"}
     assert trial(run, "backend=aot_eager")["state"] == "measured"
+
+
+IN_FORCE = {
+    "mode=max-autotune-no-cudagraphs": "mode",
+    "options.max_fusion_size=7": "options",
+    "dynamic=True": "symbolic",
+    "torch.compiler.config.dynamic_sources=L['x']": "symbolic",
+    "torch._dynamo.config.recompile_limit=77": "limit",
+    "torch._dynamo.config.capture_scalar_outputs=True": "scalars",
+    "torch._functorch.config.activation_memory_budget=0.5": "budget",
+    "float32_matmul_precision=medium": "precision",
+    "num_threads=3": "threads",
+    "torch.backends.mkldnn.enabled=False": "mkldnn",
+    "autocast=bfloat16": "autocast",
+    "inference_mode": "inference",
+    "no_grad": "grad",
+    "sdpa=MATH": "sdpa",
+    "channels_last": "strides",
+}
+
+
+def test_each_setting_is_in_force_where_its_trial_compiles_and_nowhere_else(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import json
+        import torch
+        from torch._functorch import config as functorch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = torch.nn.Conv2d(4, 4, 3)
+
+            def forward(self, x):
+                return self.conv(x).relu()
+
+        def probe(graph, inputs, **how):
+            sizes = [n.meta["example_value"].shape for n in graph.graph.nodes
+                     if n.op == "placeholder" and hasattr(n.meta.get("example_value"), "shape")]
+            facts = {
+                "mode": how.get("mode"),
+                "options": "max_fusion_size" in str(how.get("options")),
+                "symbolic": any(type(s) is torch.SymInt for size in sizes for s in size),
+                "limit": torch._dynamo.config.recompile_limit,
+                "scalars": torch._dynamo.config.capture_scalar_outputs,
+                "budget": functorch.activation_memory_budget,
+                "precision": torch.get_float32_matmul_precision(),
+                "threads": torch.get_num_threads(),
+                "mkldnn": torch.backends.mkldnn.enabled,
+                "autocast": torch.is_autocast_enabled("cpu"),
+                "grad": torch.is_grad_enabled(),
+                "sdpa": torch.backends.cuda.flash_sdp_enabled(),
+                "strides": [t.stride() for t in inputs if getattr(t, "ndim", 0) == 4],
+            }
+
+            def call(*args):
+                if facts:
+                    facts["inference"] = torch.is_inference_mode_enabled()
+                    print(json.dumps(facts), flush=True)
+                    facts.clear()
+                return graph.forward(*args)
+
+            return call
+
+        net = torch.compile(Net(), backend=probe)
+        x = torch.ones(2, 4, 8, 8)
+        for _ in range(200000):
+            net(x)
+        """,
+    )
+    run = tried(script, *map(settings, IN_FORCE), trial_seconds=0.05)
+    usual, *facts = [json.loads(line) for line in run.out.splitlines()]
+    states = {event["name"]: event["state"] for event in run.of("trial")}
+    assert states == dict.fromkeys(IN_FORCE, "measured")
+    changed = dict(zip(IN_FORCE, facts, strict=False))
+    for name, fact in IN_FORCE.items():
+        apart = {key for key, value in changed[name].items() if value != usual[key]}
+        assert apart == {fact} | ({"grad"} if fact == "inference" else set()), name
 
 
 @pytest.fixture(scope="module")

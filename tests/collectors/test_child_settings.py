@@ -34,6 +34,7 @@ from traceview.collectors.child.settings import Setting, parse
         ("guards=skip", Setting("guards", "guards", "skip")),
         ("env.OMP_NUM_THREADS=2", Setting("env", "OMP_NUM_THREADS", "2")),
         ("eager=Net.forward", Setting("eager", "Net.forward")),
+        ("blocks=Block", Setting("blocks", "Block")),
         ("pad=ids:1:64/32/64", Setting("pad", "ids", (1, (32, 64)))),
     ],
 )

@@ -55,6 +55,18 @@ def test_time_left_is_that_of_the_pairs_without_the_profiling_between_them():
     assert "about 1 s left" in (story.progress(600e6, 0.0) or "")
 
 
+def test_time_left_of_a_trial_is_that_of_its_own_pairs():
+    one, two = ("1/2 dynamic=None", "2/2 patch a, pair 3/4.py:7")
+    story = heard(phase("trial", 0, one), phase("trial", 9, f"{one}, pair 1/8"))
+    assert story.progress(10e6, 0.0) == "trying 1/2 dynamic=None, pair 1/8"
+    story.hear(phase("trial", 11, f"{one}, pair 2/8"))
+    assert story.progress(11e6, 0.0) == "trying 1/2 dynamic=None, pair 2/8, about 14 s left"
+    story.hear(phase("trial", 30, f"{two}, pair 1/8"))
+    assert "left" not in (story.progress(31e6, 0.0) or "")
+    story.hear(phase("trial", 34, f"{two}, pair 2/8"))
+    assert (story.progress(34e6, 0.0) or "").endswith("pair 2/8, about 28 s left")
+
+
 def test_the_interval_so_far_needs_six_pairs_and_weighs_them_by_their_length():
     ratios = (1.2, 1.3, 1.25, 1.21, 1.28)
     pairs = [(block(i, "eager", 10 * r), block(i, "compiled", 10)) for i, r in enumerate(ratios)]

@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 SCRIPT = """
-import sys
+import os, sys
 import time
 import torch
 
@@ -33,6 +33,7 @@ class Net(torch.nn.Module):
 
 def main(steps):
     net = torch.compile(Net(), backend="eager")
+    print(os.environ.get("MY_FLAG"), os.environ["TORCHINDUCTOR_CACHE_DIR"], flush=True)
     for step in range(steps):
         net.generate(torch.zeros(2))
     print("went on to the end")
@@ -56,13 +57,21 @@ def test_its_loop_is_timed_with_a_patch_and_without(tmp_path, monkeypatch):
     console = SimpleNamespace(say=lambda _: None, progress=lambda _: None)
     found = []
     with Trials(options, run, console) as trials:
-        for asked in (None, Asked("patch train.py:8", patch=PATCH)):
+        patched = Asked("patch train.py:8", patch=PATCH)
+        flagged = Asked("env.MY_FLAG=7", ("env.MY_FLAG=7",))
+        said = []
+        for asked in (None, patched, flagged):
             raw, ending = trials.carry_out_apart(asked, seconds=1.0, timeout_s=90.0)
             assert (ending.kind, ending.code) == ("exit", 0)
             assert "to the end" not in (raw / "stdout.txt").read_text()
             found.append(read_apart(raw))
-    usual, changed = (each.loops["for step in range(steps) 1"][0] for each in found)
+            said.append((raw / "stdout.txt").read_text().split())
+    assert [flag for flag, _ in said] == ["None", "None", "7"]
+    folders = [folder for _, folder in said]
+    assert folders[0] == folders[1] != folders[2], "a variable may change generated code"
+    usual, changed, same = (each.loops["for step in range(steps) 1"][0] for each in found)
     assert 2 <= usual < 20 <= changed
-    assert [each.step_ms for each in found] == [None, None]
+    assert 2 <= same < 20
+    assert [each.step_ms for each in found] == [None, None, None]
     assert (Path(tmp_path) / "train.py").read_text() == SCRIPT
     assert json.loads((raw / "ticks.json").read_text())

@@ -69,6 +69,13 @@ def test_a_break_of_unknown_cost_is_a_warning(make):
     assert finding.snippet.text == "- p = x.item()\n+ p = x.detach()"
 
 
+def test_a_list_is_not_captured_element_by_element(make):
+    stack = BREAK["user_stack"].replace("x.item()", "x.tolist()")
+    (finding,) = found("gb-item", make(graph_breaks=[{**BREAK, "user_stack": stack}]))
+    assert "`.tolist()`" in finding.title
+    assert finding.remedy == ()
+
+
 def test_two_places_share_the_gap(make):
     other = {**BREAK, "user_line": 9, "user_stack": None}
     tables = make(graph_breaks=[BREAK, other], step_counts=counts(gap_ms=0.2))

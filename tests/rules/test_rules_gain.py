@@ -671,8 +671,10 @@ COMPLEX = (
 def test_complex_numbers_are_a_warning_where_compiling_hurts(make, eager, compiled, severity, cost):
     rows = graph_of("torch.ops.aten.mul.Tensor", ops=["aten.mul"])
     rows["graphs"] = [{"kind": "post_grad", "text": COMPLEX}]
+    rows["regions"] = [{"pid": 1, "region_id": 0, "name": "Rotary", "calls": 9}]
     (finding,) = found("ind-extern-dominated", make(**rows, speedups=speedup(eager, compiled)))
     assert (finding.severity, finding.cost.ms_per_step) == (severity, cost)
+    assert finding.remedy == (("eager=Rotary",) if cost else ())
     assert "complex" in finding.title
     assert "cos" in finding.snippet.text
 

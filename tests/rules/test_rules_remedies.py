@@ -12,8 +12,11 @@ REMEDIES = {
     "bad-gd_guard_overhead": ("gd-guard-overhead", ()),  # on plain values: no setting helps
     "gpu-launch_bound": ("ap-launch-bound", ("mode=reduce-overhead",)),
     "bad-rc_container_length": ("rc-limit-hit", ("torch._dynamo.config.recompile_limit=64",)),
-    "bad-rc_limit_hit": ("rc-limit-hit", ()),  # a new name in every call: none comes back
-    "bad-rc_python_constant_lr": ("rc-limit-hit", ()),
+    "bad-rc_limit_hit": ("rc-limit-hit", ("eager=weigh",)),  # a new name in every call
+    "bad-rc_python_constant_lr": (
+        "rc-limit-hit",
+        (),
+    ),  # none comes back, and other code is compiled
     "bad-ind_random_numbers": (
         "ind-random-numbers",
         ("torch._inductor.config.fallback_random=True",),

@@ -338,6 +338,45 @@ def test_the_limit_repeats_the_remedy_of_its_cause(make, rows, symbols, words):
     assert words in finding.what_to_do
 
 
+LIMIT = "torch._dynamo.config.recompile_limit"
+
+
+@pytest.mark.parametrize(
+    ("ran", "missed", "kernel_ms", "remedy", "words"),
+    [
+        ("0/0", 1.0, 0.2, (f"{LIMIT}=64",), "about 12 values"),  # 2 of 3 calls fit 8 variants
+        ("0/0", 15.0, 0.1, (), "does not hold them"),  # about 68, more than the limit
+        ("0/0", 0.0, 0.2, (), "every call in the profile used a variant"),
+        ("0/0", 1.0, 1.2, ("eager=Net",), "takes 0.600 ms, in eager 0.500 ms"),
+        ("5/0", 1.0, 0.2, (), "no call in the profile used a variant"),  # another function's
+        (None, 1.0, 0.2, ("eager=Net",), "leave Net in eager"),
+    ],
+)
+def test_a_higher_limit_is_offered_where_it_holds_the_values_that_come_back(
+    make, ran, missed, kernel_ms, remedy, words
+):
+    kernel = {"stance": "compiled", "clock": "host", "compile_id": "0/0", "ms": kernel_ms}
+    cells = [
+        {"region_id": 0, "part": "cache_lookup", "compile_id": None, "calls": missed},
+        {"region_id": 0, "part": "cache_lookup", "compile_id": ran, "calls": 2.0},
+        {"region_id": 0, "part": "compiled_region", "compile_id": ran, "calls": 2.0},
+    ]
+    warned = [{"kind": "recompile_limit", "file": FILE, "line": 5, "message": "limit (8)"}]
+    times = [{"eager_ms": 1.5, "compiled_ms": 2.0}]
+    tables = sized(
+        make,
+        changes(*range(10, 18), kind="length"),
+        warnings=warned,
+        speedups=times,
+        kernel_groups=[kernel],
+        call_path=cells if ran else cells[:1] if missed else [],
+        step_counts=[{"stance": "compiled", "compiled_regions": 2.0 if ran else 0.0}],
+    )
+    (finding,) = rc_limit_hit.check(tables)
+    assert finding.remedy == remedy
+    assert words in finding.what_to_do
+
+
 def test_only_the_calls_of_its_own_callable_come_after_the_limit(make):
     warned = [{"kind": "recompile_limit", "file": FILE, "line": 5, "message": "limit (8)"}]
     other = region(region_id=1, target_file="/u/other.py", calls=70000)

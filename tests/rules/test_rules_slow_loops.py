@@ -10,12 +10,15 @@ LOOP = {
     "why": "wrapped_index", "functions": ["tanh"], "evaluations": 65536, "count": 1.0,
     "user_lines": ["/u/train.py:9"], "ms": 2.0, "slower_ms": 1.5,
 }  # fmt: skip
+STORE = "torch._inductor.config.realize_opcount_threshold=0"
 SPEEDUP = {"eager_ms": 1.0, "compiled_ms": 2.5, "speedup": 0.4, "pairs_used": 9, "outcome": "hurt"}
 
 
-def found(rule, make, *loops, outcome="hurt"):
+def found(rule, make, *loops, outcome="hurt", **more):
     tables = make(
-        speedups=[{**SPEEDUP, "outcome": outcome}], slow_loops=[{**LOOP, **loop} for loop in loops]
+        speedups=[{**SPEEDUP, "outcome": outcome}],
+        slow_loops=[{**LOOP, **loop} for loop in loops],
+        **more,
     )
     return list(RULES[rule].check(tables))
 
@@ -171,6 +174,22 @@ def test_what_is_computed_again_says_how_often(make):
     (finding,) = found("ind-recomputed", make, row | {"looked_up": True})
     assert "each look-up computes the value that it reads" in finding.explanation
     assert finding.what_to_do.startswith("Compute what is looked up in a compiled function")
+
+
+@pytest.mark.parametrize(
+    ("op", "name", "remedy"),
+    [
+        ("prims._low_memory_max_pool_with_offsets", "cpp_fused_roll_tanh_0", ()),
+        ("aten.roll", "cpp_fused_roll_tanh_0", (STORE,)),
+        ("aten.avg_pool2d", "cpp_fused_other_1", (STORE,)),
+    ],
+)
+def test_no_option_keeps_what_a_pooling_reads(make, op, name, remedy):
+    row = {"why": "recomputed", "functions": ["pow"], "evaluations": 131072, "distinct": 1024}
+    kernel = {"compile_key": "k", "kernel_name": name, "fused_ops": ["aten.pow", op]}
+    (finding,) = found("ind-recomputed", make, row, generated_kernels=[kernel])
+    assert finding.remedy == remedy
+    assert ("Leave the pooling in eager" in finding.what_to_do) == (not remedy)
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,42 @@ def test_what_failed_says_why(cli, run, target):
     assert "<b>no" not in page
 
 
+class TestGoingOn:
+    """What has a verdict is kept where others have none yet."""
+
+    def leaving(self, name, gain, *, base):
+        """The process ends before the blocks of fullgraph=True."""
+        return measured(name, gain, base=base) if "fullgraph" not in name else []
+
+    def test_the_rest_is_tried(self, cli, run, target):
+        calls = target(1.3, self.leaving)
+        cli("sweep", "--backends", "eager,aot_eager", run)
+        assert "fullgraph=True" in cli.out
+        first = json.loads((run / "trials.json").read_bytes())
+        assert [row["name"] for row in first["not_tried"]] == ["fullgraph=True"]
+        target(1.4)
+        calls.clear()
+        cli("sweep", "--backends", "eager,aot_eager", run)
+        assert [one.name for call in calls for one in call["asked"]] == ["fullgraph=True"]
+        made = json.loads((run / "trials.json").read_bytes())
+        ratios = {row["name"]: round(row["ratio"], 1) for row in made["trials"]}
+        assert ratios == {"backend=eager": 1.3, "backend=aot_eager": 1.3, "fullgraph=True": 1.4}
+        assert made["not_tried"] == []
+
+    def test_all_of_it_again_where_all_had_a_verdict(self, cli, run, target):
+        calls = target(1.3)
+        for _ in range(2):
+            cli("sweep", "--backends", "eager", run)
+        assert len(calls) == 2
+
+    def test_what_is_asked_for_is_tried(self, cli, run, target):
+        calls = target(1.3, self.leaving)
+        cli("try", "--only", f"{SWITCH},fullgraph=True", run)
+        calls.clear()
+        cli("try", "--only", SWITCH, run)
+        assert [one.name for one in calls[0]["asked"]] == [SWITCH]
+
+
 class TestOnly:
     def test_settings_and_rules(self, cli, run, target):
         calls = target(1.0)
@@ -179,6 +215,13 @@ class TestOnly:
         assert "'gb-itm' is neither a rule nor a setting" in cli.err
         assert "gb-item" in cli.err
         assert calls == []
+
+    def test_it_is_found_before_the_script_runs(self, cli, tmp_path, monkeypatch):
+        monkeypatch.setattr(collectors, "collect", lambda *_: pytest.fail("it ran"))
+        (tmp_path / "train.py").write_text("print(1)")
+        cli("try", "--only", "recompile_limit=64", tmp_path / "train.py")
+        assert cli.code == 2
+        assert "'recompile_limit=64' is neither a rule nor a setting" in cli.err
 
 
 class TestSweep:

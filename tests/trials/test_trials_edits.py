@@ -205,21 +205,22 @@ CHANGED = {
             def forward(self, x, name):
                 return x + phase(name)
 
-        net = torch.compile(Net())
+        net = torch.compile(Net(), dynamic=True)
         """,
         """
         def phase(name):
             return zlib.crc32(name) / 9
 
         class Net(torch.nn.Module):
-            @torch.compiler.disable(recursive=False)
+            @torch.compiler.disable
             def forward(self, x, name):
                 return self._forward_compiled(x, phase(name))
 
+            @torch.compile(dynamic=True)
             def _forward_compiled(self, x, given):
                 return x + given
 
-        net = torch.compile(Net())
+        net = torch.compile(Net(), dynamic=True)
         """,
     ),
     "a class for each call": (
@@ -318,6 +319,57 @@ CHANGED = {
 
         def forward(x, grid):
             return _eager_grid_sample(x, grid)
+        """,
+    ),
+    "a pooling of what is computed for each of its windows": (
+        "ind-recomputed",
+        "max_pool2d",
+        """
+        import torch.nn.functional as F
+
+        def forward(x):
+            return F.max_pool2d(F.gelu(x), 5)
+        """,
+        """
+        import torch.nn.functional as F
+
+        _eager_max_pool2d = torch.compiler.disable(F.max_pool2d)
+
+
+        def forward(x):
+            return _eager_max_pool2d(F.gelu(x), 5)
+        """,
+    ),
+    "sums over a mask": (
+        "gb-dynamic-output-shape",
+        "smooth[",
+        """
+        def measure(depth):
+            smooth = torch.tanh(depth)
+            valid = smooth[depth > 0.2]
+            weight = torch.exp(-valid.square()) * 2 + valid.sigmoid()
+            total = (weight * valid).sum()
+            return total / weight.sum()
+        """,
+        """
+        def measure(depth):
+            smooth = torch.tanh(depth)
+            valid = smooth
+            weight = torch.exp(-valid.square()) * 2 + valid.sigmoid()
+            total = (torch.where(depth > 0.2, weight * valid, 0)).sum()
+            return total / torch.where(depth > 0.2, weight, 0).sum()
+        """,
+    ),
+    "a mean over a mask": (
+        "gb-dynamic-output-shape",
+        "mean",
+        """
+        def loss(x, y, mask):
+            return (x - y).square()[mask].mean() + 1
+        """,
+        """
+        def loss(x, y, mask):
+            return (torch.where(mask, (x - y).square(), 0).sum() / (mask).sum()) + 1
         """,
     ),
     "a function without vector code": (
@@ -603,6 +655,57 @@ def test_a_module_whose_other_method_is_called_has_two_ways():
 
 
 NEARLY = {
+    "masked values of which the largest is taken": (
+        "gb-dynamic-output-shape",
+        "x[x",
+        """
+        def forward(x):
+            return x[x > 0].max() + x[x > 0].sum()
+        """,
+    ),
+    "masked values that are summed along a dimension": (
+        "gb-dynamic-output-shape",
+        "x[x",
+        """
+        def forward(x):
+            return x[x > 0].sum(0)
+        """,
+    ),
+    "masked values that are handed on": (
+        "gb-dynamic-output-shape",
+        "x[x",
+        """
+        def forward(x):
+            return helper(x[x > 0]).sum()
+        """,
+    ),
+    "masked values with two names": (
+        "gb-dynamic-output-shape",
+        "x[x",
+        """
+        def forward(x):
+            y = x[x > 0]
+            y = y + 1
+            return y.sum()
+        """,
+    ),
+    "masked values that are set": (
+        "gb-dynamic-output-shape",
+        "x[x",
+        """
+        def forward(x):
+            x[x > 0] = 1
+            return x.sum()
+        """,
+    ),
+    "a part that a step chooses": (
+        "gb-dynamic-output-shape",
+        "[::2]",
+        """
+        def forward(x):
+            return x[::2].sum()
+        """,
+    ),
     "a branch with an effect": (
         "gb-data-dependent",
         "if x",
@@ -844,6 +947,12 @@ def test_a_remedy_of_a_symptom_counts_for_its_cause():
         "torch._dynamo.config.recompile_limit=64": ("rc-dynamic-false", "rc-limit-hit"),
         "dynamic=None": ("rc-dynamic-false",),
     }
+
+
+def test_what_saves_compiling_runs_in_processes_of_its_own():
+    text = f"{HEAD}\n\ndef f():\n    x()\n    torch._dynamo.reset()\n"
+    (remedy,), _ = offered([finding("ct-repeated-same-compile")], "/home/me", read=lambda _: text)
+    assert remedy.alone
 
 
 def test_a_patch_has_a_price():

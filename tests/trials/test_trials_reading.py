@@ -7,6 +7,7 @@ import pytest
 from recordings import unpack
 from trial_events import agreeing, block, blocks, check, measured, remedy, trial, write
 
+from traceview.trials import Remedy
 from traceview.trials.judging import (
     NO_CPU_TEMPLATE,
     NO_GPU,
@@ -38,6 +39,22 @@ def test_the_gain_decides(tmp_path, ratio, noise, verdict):
     made = verdict_on(tmp_path, measured(NAME, ratio, noise=noise))
     assert made.verdict == verdict
     assert made.interval[0] <= made.ratio <= made.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected", "said"),
+    [
+        (1.0, {"predicted_s": 6.0}, True),
+        (0.8, {"predicted_s": 6.0}, True),
+        (1.4, {"predicted_s": 6.0}, False),
+        (1.0, {"predicted_s": 6.0, "predicted_ms": 0.5}, False),
+        (1.0, {}, False),
+    ],
+)
+def test_what_saves_compiling_alone_says_so_where_no_step_gains(tmp_path, ratio, expected, said):
+    asked = Remedy(NAME, (NAME,), **expected)
+    made = verdict_on(tmp_path, measured(NAME, ratio), asked=asked)
+    assert ("what it is to save is compiling, 6.00 s, and no step" in made.notes) == said
 
 
 def test_the_figures(tmp_path):
@@ -116,9 +133,10 @@ def test_too_few_pairs_are_no_verdict(tmp_path):
     assert verdict_on(tmp_path, measured(NAME, 1.4, pairs=2)) is None
 
 
-def test_a_trial_that_did_not_end_is_not_there(tmp_path):
+def test_a_trial_that_did_not_end_has_the_pairs_until_then(tmp_path):
     raw = write(tmp_path, [*blocks(NAME, 1.4), *measured("no_grad", 1.2)])
-    assert set(read_trials(raw, "compiled")) == {"no_grad"}
+    found = read_trials(raw, "compiled")[NAME]
+    assert (found.ended.state, found.pairs) == ("unfinished", 8)
 
 
 def test_a_process_of_its_own_that_tried_nothing(tmp_path):

@@ -47,7 +47,8 @@ def whys(made):
 
 
 def test_those_without_a_turn_are_asked_for_again(tmp_path):
-    first = [*measured(A.name, 1.0), *blocks(B.name, 1.1), trial(B.name, "unfinished")]
+    few = blocks(B.name, 1.1, pairs=4)
+    first = [*measured(A.name, 1.0), *few, trial(B.name, "unfinished")]
     script = Script(tmp_path, first, [*measured(B.name, 1.0), *measured(C.name, 0.9)])
     made = tried(script, A, B, C)
     assert script.asked == [
@@ -56,6 +57,38 @@ def test_those_without_a_turn_are_asked_for_again(tmp_path):
     ]
     assert [one.verdict for one in made.trials] == ["no_gain", "no_gain", "slower"]
     assert (made.recommended, made.not_tried) == (None, ())
+
+
+class TestAScriptThatEndsTooEarly:
+    def few(self, name, ratio=1.5, **more):
+        checks = [check(name, "trial", **more)] if more else []
+        return [*blocks(name, ratio, pairs=2), *checks, trial(name, "unfinished")]
+
+    def test_pairs_of_several_processes_add_up(self, tmp_path):
+        script = Script(tmp_path, *[self.few(A.name)] * 5)
+        made = tried(script, A)
+        assert len(script.asked) == 3
+        (one,) = made.trials
+        assert (one.verdict, one.pairs) == ("accepted", 6)
+        assert one.ratio == pytest.approx(1.5, rel=0.01)
+        assert "measured in 3 processes: the script ends before one has enough" in one.notes
+
+    def test_one_process_in_which_outputs_differ_is_enough(self, tmp_path):
+        same, differing = (self.few(A.name, same=same) for same in (True, False))
+        script = Script(tmp_path, same, differing, same)
+        (one,) = tried(script, A).trials
+        assert one.verdict == "changes_results"
+
+    def test_a_crash_is_no_end_of_the_script(self, tmp_path):
+        begun = {"event": "trial_begin", "t": 1.0, "name": A.name}
+        script = Script(tmp_path, [*blocks(A.name, 1.5), begun], ending="signal", failure="killed")
+        (one,) = tried(script, A).trials
+        assert one.verdict == "failed"
+
+    def test_a_patch_gets_processes_of_its_own(self, tmp_path):
+        script = Script(tmp_path, [], *([alone(10.0), alone(5.0)] * 3))
+        (one,) = tried(script, TestApart.PATCH).trials
+        assert (one.verdict, one.apart) == ("accepted", True)
 
 
 def test_a_process_that_ends_nothing_is_the_last(tmp_path):
@@ -261,6 +294,13 @@ class TestApart:
         (one,) = tried(script, patch, compiles=False).trials
         assert script.asked == []
         assert (one.verdict, one.ratio, one.clock) == ("accepted", 2.0, None)
+
+    def test_what_saves_compiling_is_not_asked_for_in_blocks(self, tmp_path):
+        patch = Remedy("patch train.py:7", patch="--- train.py", alone=True)
+        script = Script(tmp_path, measured(A.name, 1.0), *([alone(10.0), alone(5.0)] * 3))
+        made = tried(script, patch, A)
+        assert script.asked == [[A.name]]
+        assert {one.name: one.verdict for one in made.trials}[patch.name] == "accepted"
 
     def test_loops_that_can_not_be_read_are_none(self, tmp_path):
         self.loops(tmp_path, *[["no", "loops"], {"for x in y 1": {"ms": "2"}}] * 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from traceview.rules.choice import Choice
     from traceview.run import Run
     from traceview.trials import NotTried, Plan, Remedy, Results
-    from traceview.trials.model import Baseline
+    from traceview.trials.model import Baseline, Trial
     from traceview.trials.rounds import Ask, AskApart
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -136,10 +137,17 @@ def try_command(
         from traceview.trials import Plan
 
         remedies, spare = ([], []) if own and not words else _wanted(words, found, choice, run)
-        compiles = found.verdict.outcome != "not_compiled"
-        return Plan((*own, *remedies), "compiled", budget_s, tuple(spare), compiles=compiles)
+        return Plan(
+            (*own, *remedies),
+            "compiled",
+            budget_s,
+            tuple(spare),
+            compiles=found.verdict.outcome != "not_compiled",
+            known=() if words else _before(run, "compiled"),
+        )
 
-    click.get_current_context().exit(_carry_out(plan, **options))
+    code = _carry_out(plan, check=lambda choice: _named(words, choice), **options)
+    click.get_current_context().exit(code)
 
 
 @click.command("sweep", cls=TargetCommand, context_settings=PASS_ON)
@@ -199,7 +207,7 @@ def sweep_command(
         raise UsageError(fact, remedy, slug="no-axis")
     words = _combinations(arguments) if arguments is not None else [()]
 
-    def plan(found: Diagnosis, _choice: Choice, _run: Run, budget_s: float) -> Plan:
+    def plan(found: Diagnosis, _choice: Choice, run: Run, budget_s: float) -> Plan:
         from msgspec.structs import replace
 
         from traceview.diagnosis.tree import everyone
@@ -215,6 +223,7 @@ def sweep_command(
             together=False,
             on_gpu=(name != "cpu") if (name := found.environment.get("device_name")) else None,
             launch_bound=any(each.rule == "ap-launch-bound" for each in everyone(found.findings)),
+            known=_before(run, "eager"),
         )
 
     code = _carry_out(plan, first=words[0], keep_debug=keep_debug, **options)
@@ -256,11 +265,13 @@ def _carry_out(
     ignore: tuple[str, ...],
     first: tuple[str, ...] = (),
     keep_debug: bool = False,
+    check: Callable[[Choice], object] = lambda _: None,
     **collecting: Any,  # noqa: ANN401 (click's options)
 ) -> int:
     """Diagnose, try, write, print; returns the exit code.
 
-    ``first``: arguments that a new run has on top, and the trials' processes have not.
+    ``first``: arguments that a new run has on top, and the trials' processes have not. ``check``
+    raises a UsageError before anything runs.
     """
     from traceview.cli.console import Console, stdout_color, stdout_width
     from traceview.cli.pipeline import Wanted, diagnosed
@@ -272,6 +283,7 @@ def _carry_out(
 
     wanted = Wanted(as_json, False, False, job_steps, select, ignore)
     choice, console = wanted.choice_before(), Console()
+    check(choice)
     again = run_folder(module, target) is not None
     if not again and (target or module):
         target = (*target, *first)
@@ -391,16 +403,48 @@ def _wanted(
     words: Sequence[str], found: Diagnosis, choice: Choice, run: Run
 ) -> tuple[list[Remedy], list[NotTried]]:
     """The remedies of the findings, or only those that ``words`` name; and what has none."""
-    from traceview.collectors.child.settings import parse
     from traceview.diagnosis.excerpts import source_reader
     from traceview.parse import load_or_parse
-    from traceview.rules.choice import did_you_mean, matching
-    from traceview.trials import Remedy, named, offered
-    from traceview.trials.remedies import JOINT
+    from traceview.trials import Remedy, offered
 
     cwd, read = run.manifest.cwd, source_reader(run, load_or_parse(run))
     if not words:
         return offered(found.findings, cwd, read=read)
+    rules, asked = _named(words, choice)
+    remedies, spare = offered(found.findings, cwd, rules, read)
+    seen = {rule for remedy in remedies for rule in remedy.rules}
+    seen |= {rule for row in spare for rule in row.rules}
+    silent = [
+        Remedy(rule, rules=(rule,)).untried("this rule has no finding in this run")
+        for rule in sorted(rules - seen)
+    ]
+    offers = {frozenset(remedy.settings) for remedy in remedies}
+    asked = [remedy for remedy in asked if frozenset(remedy.settings) not in offers]
+    return [*asked, *remedies], [*spare, *silent]
+
+
+def _before(run: Run, baseline: Baseline) -> tuple[Trial, ...]:
+    """The trials of ``run`` so far, if they were interrupted or some came to no verdict."""
+    from traceview.errors import NothingToAnalyse
+    from traceview.json_errors import NOT_JSON
+    from traceview.trials import from_json
+    from traceview.trials.model import RESULTS
+
+    try:
+        made = from_json(json.loads((run.folder / RESULTS).read_bytes()))
+    except (OSError, NothingToAnalyse, *NOT_JSON):
+        return ()
+    unfinished = any(row.settings or row.patch for row in made.not_tried)
+    return made.trials if unfinished and made.baseline == baseline else ()
+
+
+def _named(words: Sequence[str], choice: Choice) -> tuple[set[str], list[Remedy]]:
+    """The rules and settings of ``--only``; UsageError where a word is neither."""
+    from traceview.collectors.child.settings import parse
+    from traceview.rules.choice import did_you_mean, matching
+    from traceview.trials import named
+    from traceview.trials.remedies import JOINT
+
     rules: set[str] = set()
     asked: list[Remedy] = []
     for word in words:
@@ -417,16 +461,7 @@ def _wanted(
                     remedy = f"{near} Settings are written NAME=VALUE, such as mode=max-autotune."
                     raise UsageError(fact, remedy.strip(), slug="only") from error
             asked.append(named(settings))
-    remedies, spare = offered(found.findings, cwd, rules, read)
-    seen = {rule for remedy in remedies for rule in remedy.rules}
-    seen |= {rule for row in spare for rule in row.rules}
-    silent = [
-        Remedy(rule, rules=(rule,)).untried("this rule has no finding in this run")
-        for rule in sorted(rules - seen)
-    ]
-    offers = {frozenset(remedy.settings) for remedy in remedies}
-    asked = [remedy for remedy in asked if frozenset(remedy.settings) not in offers]
-    return [*asked, *remedies], [*spare, *silent]
+    return rules, asked
 
 
 def _write(run: Run, made: Results, found: Diagnosis) -> Path:

@@ -92,7 +92,8 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "Dynamo capture it with capture_scalar_outputs; an `if` on it still breaks."
             ),
             snippet=snippet,
-            remedy=("torch._dynamo.config.capture_scalar_outputs=True",),
+            # Of a list each element would be captured alone: a symbol and a read each.
+            remedy=() if match and match[1] == "tolist" else (_SWITCH.replace(" ", ""),),
         )
 
 

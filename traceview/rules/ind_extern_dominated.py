@@ -109,7 +109,6 @@ _ELSE = {
 }
 _REMEDIES = {
     "fast path": ("torch.backends.mha._is_fastpath_enabled=False",),
-    "complex": ("torch._functorch.config.enable_complex_wrapper=True",),
 }
 #: Why there is no code: in short, what to do, and what to paste.
 _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
@@ -351,11 +350,15 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
     if more:
         evidence.insert(0, Evidence(f"torch.ops.{ops[0]}: {arguments}", "cpu_ops"))
         cost = Cost(more_ms, None, "longer than in eager, as profiled")
+    remedy = _REMEDIES.get(cause, ())
     level: Severity = severity(tables, more_ms) if more else "warning" if hurts else "info"
     if cause == "complex":
         warned = rows(tables, "warnings", kind="complex_fallback")[:1]
         evidence += [from_row(shorten(row["message"]), "warnings", row) for row in warned]
         eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
+        called = {row["name"] for row in first_rank(rows(tables, "regions")) if row["calls"]}
+        if hurts and len(called) == 1:
+            remedy = (f"eager={called.pop()}",)
         if hurts and eager and compiled:
             about = "compiled step less eager step; what generated code would save comes on top"
             cost = Cost(compiled - eager, None, about)
@@ -373,7 +376,7 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
         evidence=tuple(evidence),
         what_to_do=what_to_do,
         snippet=snippet,
-        remedy=_REMEDIES.get(cause, ()),
+        remedy=remedy,
         also_at=tuple(dict.fromkeys(place for place in places[1:] if place != places[0]))[:3],
         weighs=True,
     )

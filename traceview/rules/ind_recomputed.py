@@ -26,7 +26,9 @@ Information where compiling helped as a whole.
 `realize_opcount_threshold` 0 in the options of `torch.compile` makes Inductor store every result
 that is used again. Other fusions may get lost with it, so compare. If the value is the same in
 every step, compute it once outside of compiled code. A table that is indexed: compute it in a
-compiled function of its own and pass the result in.
+compiled function of its own and pass the result in. What a pooling window reads is computed for
+each window that holds it, whatever the options: leave the pooling in eager, which then reads a
+tensor.
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that these kernels must lose to eager.
@@ -51,6 +53,7 @@ from traceview.rules.kit import (
     Tables,
     milliseconds,
     percent,
+    rows,
     short,
     step_ms,
 )
@@ -64,6 +67,7 @@ EXPLAINS = frozenset({"fusion"})
 LEAST_SHARE = 0.05
 #: What is repeated is estimated, as the most that it can be.
 LEAST_REPEATED = 0.20
+_STORE = "torch._inductor.config.realize_opcount_threshold=0"
 _WHERE = {
     False: "each loop that uses its result, and each row of a broadcast",
     True: "the loop that looks up its results: each look-up computes the value that it reads",
@@ -76,6 +80,11 @@ _LOOKED_UP = (
     "Compute what is looked up in a compiled function of its own and pass the result in, which "
     "stores it once. If it is the same in every step, compute it before the loop."
 )
+_POOLED = (
+    "Leave the pooling in eager: then what its windows read is stored once. Options of Inductor do "
+    "not change this."
+)
+_POOL_APART = Snippet("python", "pool = torch.compiler.disable(F.max_pool2d)")
 _STORED = Snippet("python", 'torch.compile(…, options={"realize_opcount_threshold": 0})')
 _OF_ITS_OWN = Snippet(
     "python",
@@ -95,6 +104,23 @@ def check(
     where = f" at {short(found.places[0])}" if found.places else ""
     step = step_ms(tables, "compiled") or 1.0
     names, slowest = found.functions, found.rows[0]
+    # Inductor puts what a pooling reads into its loop, however often that is (torch/_inductor/
+    # lowering.py): only what has several inputs is stored.
+    pooled = any(
+        "pool" in op
+        for row in rows(
+            tables,
+            "generated_kernels",
+            compile_key=slowest["compile_key"],
+            kernel_name=slowest["kernel_name"],
+        )
+        for op in row["fused_ops"] or ()
+    )
+    what_to_do, snippet = _USED_AGAIN, _STORED
+    if slowest["looked_up"]:
+        what_to_do, snippet = _LOOKED_UP, _OF_ITS_OWN
+    if pooled:
+        what_to_do, snippet = _POOLED, _POOL_APART
     verb = "is computed" if names == slowest["functions"][0] else "are computed"
     share = percent(found.lost_ms / step)
     loss = f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step)"
@@ -117,8 +143,8 @@ def check(
         location=found.places[0] if found.places else None,
         about=found.about,
         evidence=found.evidence("for {distinct:,} different values"),
-        what_to_do=_LOOKED_UP if slowest["looked_up"] else _USED_AGAIN,
-        snippet=_OF_ITS_OWN if slowest["looked_up"] else _STORED,
-        remedy=("torch._inductor.config.realize_opcount_threshold=0",),
+        what_to_do=what_to_do,
+        snippet=snippet,
+        remedy=() if pooled else (_STORE,),
         also_at=tuple(found.places[1:4]),
     )

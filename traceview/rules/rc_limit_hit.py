@@ -15,9 +15,12 @@ lose much: 5 % of the step, or 0.05 ms and 1 % of it. A warning where compiled c
 of the work. Where no calls went on, it is a warning from a second of compiling on.
 
 ## What to do
-Fix what changes: the finding names it. Raise `torch._dynamo.config.recompile_limit` only where the
-number of variants is finite and known (up to torch 2.6 it is called `cache_size_limit`). It
-does not help where no profiled step used a variant: then the values do not come back.
+Fix what changes: the finding names it. A higher `torch._dynamo.config.recompile_limit` (up to torch
+2.6 it is called `cache_size_limit`) helps where the values come back. The profile shows that: some
+calls of a step run a variant, others find none, and from their ratio follows about how many values
+there are. The setting is offered where the new limit holds that many. Where no call runs a variant,
+each has another value, and no limit helps; nor where a call that runs a variant takes longer than
+an eager step. If nothing else of the callable is compiled either, leave it in eager.
 
 ## References
 - https://docs.pytorch.org/docs/stable/compile/programming_model.recompilation.html
@@ -31,10 +34,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from traceview.rules import _recompiles
 from traceview.rules.kit import (
     Confidence,
     Cost,
+    Evidence,
     Finding,
     Location,
     Row,
@@ -45,6 +51,7 @@ from traceview.rules.kit import (
     from_row,
     milliseconds,
     outcome,
+    percent,
     region_of,
     rows,
     severity,
@@ -61,6 +68,8 @@ FOLLOWS = frozenset({"rc-*"})
 
 #: Values that a title has room for.
 FEW = 3
+#: The limit that is offered, as a multiple of the one that was hit.
+RAISED, USUAL_LIMIT = 8, 8
 _NOTHING_RAN = " No compiled code at all ran in the profiled steps."
 _LIMIT = re.compile(r"limit \((\d+)\)")
 _REMEDIES = {
@@ -82,6 +91,36 @@ _SWITCHES = {
     "module_int": ("torch._dynamo.config.allow_unspec_int_on_nn_module=True",),
     "parameter": ("torch._dynamo.config.force_parameter_static_shapes=False",),
 }
+
+
+class _Fit(msgspec.Struct, frozen=True):
+    """Calls of a function in a profiled step: those that ran a variant, and those that found none.
+
+    ``missed`` may count calls of other functions, where several of a callable reached the limit.
+    ``ran_ms``: what those that ran one took at least, one call; ``eager_ms``: what one takes in
+    eager at most.
+    """
+
+    ran: float
+    missed: float
+    variants: int
+    ran_ms: float | None
+    eager_ms: float | None
+
+    @property
+    def slower(self) -> bool:
+        """Whether a compiled variant is slower than eager."""
+        return None not in (self.ran_ms, self.eager_ms) and self.ran_ms > self.eager_ms  # type: ignore[operator]
+
+    @property
+    def useless(self) -> bool:
+        """Whether nothing is gained by compiling it as often as torch may."""
+        return not self.ran or self.slower
+
+    @property
+    def values(self) -> int:
+        """About how many values there are, if all come as often."""
+        return round(self.variants * (self.ran + self.missed) / self.ran)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -110,6 +149,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         if cause:
             place = _recompiles.reading(tables, cause).place
 
+        fit, raised = _fit(tables, compiles, entered), RAISED * int(limit or USUAL_LIMIT)
         # Where calls go on: whether most of the work still fits the variants there are.
         later = _later_calls(tables, compiles)
         cost, confidence = _cost(tables, compiles)
@@ -120,11 +160,8 @@ def check(tables: Tables) -> Iterator[Finding]:
             costly = severity(tables, cost.ms_per_step) == "warning"
             graded = "error" if costly or entered == 0 else "warning"
 
-        logged = [from_row(shorten(row["message"]), "warnings", row) for row in warned[:1]]
-        ended = [row for row in compiles if row["outcome"] == "limit"][:1]
-        for row in ended:
-            why = shorten(row["fail_reason"]) or "limit"
-            logged.append(from_row(f"compile {row['compile_id']}: {why}", "compiles", row))
+        loses = later and cost.ms_per_step and severity(tables, cost.ms_per_step) != "info"
+        eager = _alone(tables, compiles) if loses and fit and fit.useless else None
         yield Finding(
             code=CODE,
             rule="rc-limit-hit",
@@ -143,10 +180,19 @@ def check(tables: Tables) -> Iterator[Finding]:
             confidence=confidence,
             location=place,
             about=frozenset({f"{frame[0]}:{frame[1]}"}) if all(frame) else frozenset(),
-            evidence=(*logged, *(cause.evidence() if cause else ())),
-            what_to_do=_remedy(tables, cause, used_again=entered != 0),
-            remedy=_settings(tables, cause, limit, used_again=entered != 0),
+            evidence=(*_logged(compiles, warned), *(cause.evidence() if cause else ())),
+            what_to_do=" ".join(_advice(tables, cause, raised, fit, eager)),
+            remedy=_settings(tables, cause, raised, fit, eager),
         )
+
+
+def _logged(compiles: list[Row], warned: list[Row]) -> Iterator[Evidence]:
+    """Torch's warning, and the compile that the limit ended."""
+    for row in warned[:1]:
+        yield from_row(shorten(row["message"]), "warnings", row)
+    for row in [row for row in compiles if row["outcome"] == "limit"][:1]:
+        why = shorten(row["fail_reason"]) or "limit"
+        yield from_row(f"compile {row['compile_id']}: {why}", "compiles", row)
 
 
 def _later_calls(tables: Tables, compiles: list[Row]) -> int:
@@ -174,25 +220,115 @@ def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
     return _recompiles.compiled_again(tables, again), "measured"
 
 
-def _remedy(tables: Tables, cause: _recompiles.Cause | None, *, used_again: bool) -> str:
+def _fit(tables: Tables, compiles: list[Row], entered: float | None) -> _Fit | None:
+    """How many of its calls fitted a variant; None where no profile shows that."""
+    parts = first_rank(rows(tables, "call_path"))
+    graphs = [row for row in parts if row["part"] == "compiled_region" and row["compile_id"]]
+    if entered is None or (entered and not graphs):
+        return None
+    ids = {row["compile_id"] for row in compiles}
+    ran = [row for row in graphs if row["compile_id"] in ids]
+    regions = _regions(tables, compiles) | {row["region_id"] for row in ran}
+    missed = (
+        row["calls"] or 0.0
+        for row in parts
+        if row["part"] == "cache_lookup" and row["compile_id"] is None
+        if row["region_id"] is None or row["region_id"] in regions
+    )
+    fitted, other = sum(row["calls"] or 0.0 for row in ran), sum(missed)
+    variants = {row["compile_id"] for row in compiles if row["outcome"] == "ok"}
+    # The host and a device work at the same time; on a CPU kernels are the host's work.
+    kernels = first_rank(rows(tables, "kernel_groups", stance="compiled"))
+    own = [row for row in kernels if row["compile_id"] in ids]
+    device = sum(row["ms"] or 0.0 for row in own if row["clock"] == "device")
+    host = sum(row["ms"] or 0.0 for row in own if row["clock"] == "host") + sum(
+        (row["calls"] or 0.0) * (row["us_less_profiler"] or 0.0) / 1e3
+        for row in parts
+        if row["compile_id"] in ids
+    )
+    eager = step_ms(tables, "eager")
+    return _Fit(
+        fitted,
+        other,
+        len(variants),
+        max(host, device) / fitted if fitted else None,
+        eager / (fitted + other) if eager and fitted else None,
+    )
+
+
+def _regions(tables: Tables, compiles: list[Row]) -> set[int]:
+    """Numbers of the callables that these compiles were for, or whose code it is."""
+    codes = {_recompiles.frame_of(row) for row in compiles}
+    found = [region_of(tables, row["compile_key"]) for row in compiles]
+    found += [
+        row
+        for row in first_rank(rows(tables, "regions"))
+        if (row["target_file"], row["target_line"]) in codes
+    ]
+    return {row["region_id"] for row in found if row}
+
+
+def _alone(tables: Tables, compiles: list[Row]) -> str | None:
+    """The callable that these compiles were for, if no other compiled code of it was profiled."""
+    own, ids = _regions(tables, compiles), {row["compile_id"] for row in compiles}
+    regions = [row for row in first_rank(rows(tables, "regions")) if row["region_id"] in own]
+    names = {row["name"] for row in regions}
+    others = any(
+        row["region_id"] is None or row["region_id"] in own
+        for row in first_rank(rows(tables, "call_path"))
+        if row["part"] == "compiled_region" and row["compile_id"] not in ids
+    )
+    return names.pop() if len(names) == 1 and not others else None
+
+
+def _advice(
+    tables: Tables,
+    cause: _recompiles.Cause | None,
+    raised: int,
+    fit: _Fit | None,
+    eager: str | None,
+) -> Iterator[str]:
+    """Sentences: what to fix, and what a higher limit does."""
+    if cause and cause.is_learning_rate:
+        yield _recompiles.TENSOR_RATE
+        return
     first = "Fix what the guards name."
     if cause:
-        if cause.is_learning_rate:
-            return _recompiles.TENSOR_RATE
         last = cause.rows[-1]
         why = "choice" if cause.is_choice else last["size_reason"] or str(last["kind"])
         first = _REMEDIES.get(why, first).format(source=cause.source)
+    yield first
     setting = _recompiles.recompile_limit(tables)
-    if not used_again:
-        return f"{first} Raising {setting} would not help: no profiled step used a variant."
-    return f"{first} Raising {setting} helps only where the number of variants is finite."
+    if fit is None:
+        yield f"Raising {setting} helps only where the number of variants is finite."
+    elif not fit.ran:
+        yield f"Raising {setting} would not help: no call in the profile used a variant."
+    elif fit.slower:
+        yield (
+            f"Raising {setting} would not help: a call that uses a variant takes "
+            f"{milliseconds(fit.ran_ms)}, in eager {milliseconds(fit.eager_ms)}."
+        )
+    elif not fit.missed:
+        yield f"Raising {setting} would not help: every call in the profile used a variant."
+    else:
+        holds = "holds them" if fit.values <= raised else "does not hold them"
+        yield (
+            f"In the profile {percent(fit.ran / (fit.ran + fit.missed))} of its calls used a "
+            f"variant, so there are about {fit.values} values: {setting} = {raised} {holds}."
+        )
+    if eager:
+        yield f"Until that is fixed, leave {eager} in eager."
 
 
 def _settings(
-    tables: Tables, cause: _recompiles.Cause | None, limit: str | None, *, used_again: bool
+    tables: Tables,
+    cause: _recompiles.Cause | None,
+    raised: int,
+    fit: _Fit | None,
+    eager: str | None,
 ) -> tuple[str, ...]:
-    """What makes the recompiles unnecessary, where a setting does; else a higher limit, if any
-    variant there is was met again.
+    """What makes the recompiles unnecessary, where a setting does; else a limit that holds all
+    values, where they come back; else eager, where nothing is compiled.
     """
     reason = cause.rows[-1]["size_reason"] or str(cause.rows[-1]["kind"]) if cause else ""
     if reason in _SWITCHES:
@@ -200,6 +336,10 @@ def _settings(
     called = region_of(tables, cause.row["compile_key"]) if cause else None
     if reason == "static" and called is not None and called["dynamic"] == "False":
         return ("dynamic=None",)
-    if not used_again or (cause and cause.is_learning_rate):
+    if eager:
+        return (f"eager={eager}",)
+    if cause and cause.is_learning_rate:
         return ()
-    return (f"{_recompiles.recompile_limit(tables)}={8 * int(limit or 8)}",)
+    if fit and (fit.useless or not fit.missed or fit.values > raised):
+        return ()
+    return (f"{_recompiles.recompile_limit(tables)}={raised}",)

@@ -22,12 +22,16 @@ from traceview.trials.source import Changes, Source
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A unified diff of one file, and what the change costs in something other than time."""
+    """A unified diff of one file, and what the change costs in something other than time.
+
+    ``alone``: what it saves is compiling again and again, which blocks leave out.
+    """
 
     file: str
     line: int
     patch: str
     price: tuple[str, ...] = ()
+    alone: bool = False
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -35,6 +39,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
     changes: Callable[[Source, int], Changes]
     price: str = ""
+    alone: bool = False
 
 
 _WHERE = Pattern(inside.choice_by_where, "both sides are computed")
@@ -54,6 +59,9 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "gb-disabled-hot": (Pattern(inside.enabled_again),),
     "gb-optimizer-or-backward": (Pattern(inside.loss_alone),),
     "gb-unsupported-call": (_OUTSIDE,),
+    "gb-dynamic-output-shape": (
+        Pattern(inside.masked_sums, "the mask must have the shape of what it masks"),
+    ),
     "gb-item": (_APPENDED,),
     "cap-customop-no-fake": (_FAKE,),
     "cap-suppressed-failure": (_FAKE,),
@@ -65,9 +73,12 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.without_mode, "the mode counts nothing"),
         Pattern(around.method_compiled),
     ),
-    "ct-repeated-same-compile": (Pattern(around.without_reset, "memory: compiled code is kept"),),
+    "ct-repeated-same-compile": (
+        Pattern(around.without_reset, "memory: compiled code is kept", alone=True),
+    ),
     "ind-slower-fusion": (Pattern(inside.called_apart),),
     "ind-scalar-loop": (Pattern(inside.called_apart),),
+    "ind-recomputed": (Pattern(inside.pooled_apart),),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),
     "rc-dim-specialized": (_OUTSIDE,),
@@ -99,7 +110,8 @@ def edits(finding: Finding, read: ReadSource, cwd: str) -> list[Edit]:
             for changes in pattern.changes(source, place.line):
                 if (new := source.changed(changes)) is not None:
                     line = source.line_of(min(begin for begin, _, _ in changes))
-                    made.append(Edit(place.file, line, unified(text, new, name), price))
+                    patch = unified(text, new, name)
+                    made.append(Edit(place.file, line, patch, price, pattern.alone))
             found |= {edit.patch: edit for edit in made}
             if made:
                 break

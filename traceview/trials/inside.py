@@ -30,6 +30,14 @@ _SAME = frozenset(
         *("sigmoid", "sign", "sin", "softmax", "sqrt", "square", "tanh"),
     ]
 )
+#: Functions that compute each element by itself.
+_EACH = frozenset(
+    [
+        *("abs", "clamp", "clamp_max", "clamp_min", "cos", "erf", "exp", "expm1", "float", "floor"),
+        *("log", "log1p", "neg", "pow", "relu", "round", "rsqrt", "sigmoid", "sign", "sin"),
+        *("sqrt", "square", "tanh"),
+    ]
+)
 _INDICES = ("argsort",)
 _LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
 _SIGNS: dict[type[ast.operator], str] = {
@@ -74,6 +82,65 @@ def choice_by_where(source: Source, line: int) -> Changes:
         for name in names
     ]
     yield [(*source.lines([node]), "".join(rows))]
+
+
+def masked_sums(source: Source, line: int) -> Changes:
+    """``x[mask].mean()`` → the sum of ``torch.where(mask, x, 0)`` over the number in the mask.
+
+    Also with arithmetic in between, by way of names.
+    """
+    function = source.function_at(line)
+    chosen = [each for each in source.all(ast.Subscript) if each.lineno == line]
+    masks = [each.slice for each in chosen if isinstance(each.slice, ast.Compare | ast.Name)]
+    if function is None or len(masks) != 1 or not source.imports("torch"):
+        return
+    nodes = list(ast.walk(function))
+    set_once = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    same = [
+        node
+        for node in nodes
+        if isinstance(node, ast.Subscript) and ast.dump(node.slice) == ast.dump(masks[0])
+    ]
+    mask = source.of(masks[0])
+    waiting: list[ast.expr] = [*same]
+    changes = [(*source.span(node), source.of(node.value)) for node in same]
+    while waiting:
+        part: ast.expr = waiting.pop()
+        while (whole := _of_elements(source, part)) is not None:
+            part = whole
+        above = source.parents[part]
+        begin, end = source.span(part)
+        if isinstance(above, ast.Assign) and [type(each) for each in above.targets] == [ast.Name]:
+            name = above.targets[0].id  # type: ignore[attr-defined]
+            if set_once.count(name) != 1:
+                return
+            uses = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+            waiting += [node for node in uses if node.id == name]
+            continue
+        call = source.parents[above]
+        if not (isinstance(above, ast.Attribute) and above.attr in ("sum", "mean")):
+            return
+        if not isinstance(call, ast.Call) or call.args or call.keywords:
+            return
+        wrapped = [(begin, begin, f"torch.where({mask}, "), (end, end, ", 0)")]
+        if above.attr == "mean":
+            first, last = source.span(call)
+            wrapped = [(first, first, "("), *wrapped, (last, last, f" / ({mask}).sum())")]
+            wrapped.append((source.span(above)[1] - len("mean"), source.span(above)[1], "sum"))
+        changes += [change for change in wrapped if change not in changes]
+    yield changes
+
+
+def _of_elements(source: Source, part: ast.expr) -> ast.expr | None:
+    """What is computed of each element of ``part`` by itself, if that is what comes next."""
+    node = source.parents[part]
+    if isinstance(node, ast.Attribute) and node.attr in _EACH:
+        call = source.parents[node]
+        return call if isinstance(call, ast.Call) and call.func is node else None
+    if isinstance(node, ast.Call):
+        owner, _, name = dotted(node.func).rpartition(".")
+        return node if part in node.args and owner in ("torch", "F") and name in _EACH else None
+    return node if isinstance(node, ast.BinOp | ast.UnaryOp) else None
 
 
 def every_iteration(source: Source, line: int) -> Changes:
@@ -176,12 +243,18 @@ def index_kept(source: Source, line: int) -> Changes:
         ]
 
 
-def called_apart(source: Source, line: int) -> Changes:
-    """A function of torch's that one line calls is left to eager."""
+def pooled_apart(source: Source, line: int) -> Changes:
+    """A pooling that one line calls is left to eager: what its windows read is stored."""
+    return called_apart(source, line, "pool")
+
+
+def called_apart(source: Source, line: int, part: str = "") -> Changes:
+    """A function of torch's that one line calls, with ``part`` in its name, is left to eager."""
     calls = [
         node
         for node in source.all(ast.Call)
         if node.lineno == line and dotted(node.func).startswith(_OF_ITS_OWN)
+        if part in dotted(node.func)
     ]
     if len(calls) == 1 and source.imports("torch"):
         name = f"_eager_{dotted(calls[0].func).rpartition('.')[2]}"

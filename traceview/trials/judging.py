@@ -91,7 +91,7 @@ def judged(
         rmse=outputs.rmse,
         eager_rmse=outputs.eager_rmse,
         debug=ended.debug,
-        notes=tuple(_notes(remedy, measured, on_gpu)),
+        notes=(*_notes(remedy, measured, on_gpu), *_not_of_a_step(remedy, verdict)),
         clock=measured.clock,
         baseline_ms=timed.base_ms if timed else None,
         trial_ms=timed.other_ms if timed else None,
@@ -135,6 +135,14 @@ def _notes(remedy: Remedy, measured: Measured, on_gpu: bool | None) -> Iterator[
         yield NOTHING_COMPILED
     if logged.recompiles:
         yield f"{fmt.plural(logged.recompiles, 'recompile')} while it was measured"
+    if measured.processes > 1:
+        yield f"measured in {measured.processes} processes: the script ends before one has enough"
+
+
+def _not_of_a_step(remedy: Remedy, verdict: Word) -> Iterator[str]:
+    """That it was not expected to make a step faster, where it does not."""
+    if remedy.predicted_ms is None and remedy.predicted_s and verdict in ("no_gain", "slower"):
+        yield f"what it is to save is compiling, {fmt.seconds(remedy.predicted_s)}, and no step"
 
 
 def judged_failed(remedy: Remedy, why: str) -> Trial:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
 from statistics import median
@@ -80,7 +80,10 @@ class Logged(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What one process says of one trial."""
+    """What one process says of one trial, or several where the script ends too early for one.
+
+    ``figures``: of each pair that counts, ms of both sides and its weight.
+    """
 
     ended: Ended
     ratio: PairedRatio | None
@@ -89,6 +92,8 @@ class Measured(msgspec.Struct, frozen=True):
     outputs: Outputs
     logged: Logged = Logged()
     sizes: int | None = None
+    figures: tuple[tuple[float, float, float], ...] = ()
+    processes: int = 1
 
 
 class Died(msgspec.Struct, frozen=True):
@@ -162,7 +167,7 @@ def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
     Of several ranks the first one counts.
     """
     processes = read_processes(raw, raw.name, Damage())
-    reporting = [process for process in processes if process.of("trial")]
+    reporting = [each for each in processes if each.of("trial") or each.of("trial_begin")]
     main = min(reporting, key=lambda process: process.rank or 0, default=None)
     if main is None:
         return {}
@@ -176,6 +181,9 @@ def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
     for event in main.of("trial"):
         with suppress(msgspec.ValidationError):  # as if it had not come: the trial is tried again
             ends.append(msgspec.convert(event, Ended))
+    # The process ended while they were under way.
+    seen = {ended.name for ended in ends}
+    ends += [Ended(name, "unfinished") for name in blocks if name not in seen]
     logged = _logged(raw, main.pid, ends)
     sizes = max((len(e.get("input_sizes") or ()) for e in main.of("region_end")), default=0)
     found = {}
@@ -185,17 +193,34 @@ def read_trials(raw: Path, baseline: Baseline) -> dict[str, Measured]:
             root = raw.parent.parent
             inside = debug.relative_to(root) if debug.is_relative_to(root) else debug
             ended = replace(ended, debug=inside.as_posix())
-        pairs, ratio = _timed(main, blocks.get(name, ()), (baseline, TRIAL))
+        pairs, figures = _timed(main, blocks.get(name, ()), (baseline, TRIAL))
         found[name] = Measured(
             ended,
-            ratio,
+            _ratio(figures),
             len(pairs),
             pairs[0].clock if pairs else None,
             _outputs((*usual, *checks.get(name, ())), compared),
             logged.get(name, Logged()),
             sizes or None,
+            figures,
         )
     return found
+
+
+def together(parts: Sequence[Measured]) -> Measured:
+    """What processes that each ended before a trial had enough pairs say of it."""
+    figures = tuple(figure for part in parts for figure in part.figures)
+    last, outputs = parts[-1], [part.outputs for part in parts]
+    known = [each for each in outputs if each.agree is not None]
+    return replace(
+        last,
+        ended=replace(last.ended, state="measured", why=None),
+        ratio=_ratio(figures),
+        pairs=len(figures),
+        outputs=min(known or outputs, key=lambda each: bool(each.agree)),
+        figures=figures,
+        processes=len(parts),
+    )
 
 
 def read_died(raw: Path) -> Died:
@@ -222,8 +247,8 @@ def _by_trial(events: Iterable[Event]) -> Mapping[str, list[Event]]:
 
 def _timed(
     process: Process, blocks: Iterable[Event], stances: Stances
-) -> tuple[list[Pair], PairedRatio | None]:
-    """The pairs that count, of the callable whose blocks took longest, and what they say."""
+) -> tuple[list[Pair], tuple[tuple[float, float, float], ...]]:
+    """The pairs that count, of the callable whose blocks took longest, and their figures."""
     head = {"pass": "trials", "rank": process.rank, "pid": process.pid}
     rows = table_of("blocks", ({**block, **head} for block in blocks)).iter_rows(named=True)
     kinds = paired(rows, stances).values()
@@ -233,12 +258,14 @@ def _timed(
         key=lambda pairs: sum(p.base["duration_ms"] + p.other["duration_ms"] for p in pairs),
         default=[],
     )
-    figures = [(pair.base_ms, pair.other_ms, pair.weight) for pair in pairs]
-    known = [(b, o, w) for b, o, w in figures if b is not None and o is not None and w is not None]
-    if not known:
-        return pairs, None
-    base, other, weights = zip(*known, strict=True)
-    return pairs, ratio_of_pairs(base, other, weights)
+    figures = ((pair.base_ms, pair.other_ms, pair.weight) for pair in pairs)
+    return pairs, tuple(
+        (b, o, w) for b, o, w in figures if b is not None and o is not None and w is not None
+    )
+
+
+def _ratio(figures: Sequence[tuple[float, float, float]]) -> PairedRatio | None:
+    return ratio_of_pairs(*zip(*figures, strict=True)) if figures else None
 
 
 def _outputs(checks: Iterable[Event], compared: Iterable[Event]) -> Outputs:

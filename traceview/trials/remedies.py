@@ -76,6 +76,11 @@ _LINES = {
     ),
     "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
+    "blocks": (
+        "for module in model.modules():  # in place of torch.compile(model)\n"
+        "    if type(module).__name__ == {1}:\n"
+        "        module.compile()"
+    ),
     "torch.backends.mha._is_fastpath_enabled": "torch.backends.mha.set_fastpath_enabled({1})",
 }
 
@@ -85,7 +90,8 @@ class Remedy(msgspec.Struct, frozen=True):
 
     ``rules`` are those whose findings offer it, with what they expect of it in ms per step and, for
     the start, in seconds; None: no finding gives that figure. ``costs``: what the patch costs.
-    ``arguments`` of the script that it is tried with, after its own.
+    ``alone``: blocks don't show what it saves, whole processes do. ``arguments`` of the script that
+    it is tried with, after its own.
     """
 
     name: str
@@ -96,6 +102,7 @@ class Remedy(msgspec.Struct, frozen=True):
     predicted_s: float | None = None
     costs: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def price(self) -> tuple[str, ...]:
@@ -245,6 +252,7 @@ def _of(finding: Finding, cwd: str, read: ReadSource) -> list[Remedy]:
             f"patch {at_line(PurePath(edit.file).name, edit.line)}",
             patch=f"{edit.patch}\n",
             costs=edit.price,
+            alone=edit.alone,
         )
         for edit in edits(finding, read, cwd)
     ]

@@ -1,7 +1,8 @@
 """Trying remedies, process after process, until all have a verdict or the budget is spent.
 
 A script may end before every remedy had its turn: those that are left are asked for again, as long
-as the last process ended at least one. Those that are accepted are then tried together.
+as the last process ended at least one, or measured some pairs of blocks: pairs of several processes
+add up. Those that are accepted are then tried together.
 """
 
 from __future__ import annotations
@@ -26,7 +27,14 @@ from traceview.trials.judging import (
     recommended,
 )
 from traceview.trials.model import Baseline, NotTried, Recommended, Trial
-from traceview.trials.reading import Apart, Measured, read_apart, read_died, read_trials
+from traceview.trials.reading import (
+    Apart,
+    Measured,
+    read_apart,
+    read_died,
+    read_trials,
+    together,
+)
 from traceview.trials.remedies import JOINT, Remedy
 from traceview.words import numbers as fmt
 
@@ -36,6 +44,8 @@ LEAST_BLOCKS_S, MOST_BLOCKS_S = 1.0, 5.0
 #: The least for a combination of the script's arguments, and for each of its trials on top, while
 #: there is budget left.
 LEAST_SHARE_S, LEAST_TRIAL_S = 30.0, 20.0
+#: Pairs of blocks that are enough where the script ends before a trial does.
+ENOUGH_PAIRS = 5
 #: Processes of each kind where a remedy can't be switched while the script runs.
 TURNS = 3
 #: … and where three do not settle whether it gains: by so little that chance may be behind it (one
@@ -73,7 +83,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     ``compiles``: whether the script compiles anything, so that its calls can be switched.
     ``on_gpu``: whether the script's steps run on one; ``launch_bound``: whether they wait for
-    launches. None: not known.
+    launches. None: not known. ``known``: trials that are not carried out again.
     """
 
     remedies: tuple[Remedy, ...]
@@ -84,6 +94,7 @@ class Plan(msgspec.Struct, frozen=True):
     compiles: bool = True
     on_gpu: bool | None = None
     launch_bound: bool | None = None
+    known: tuple[Trial, ...] = ()
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -105,10 +116,13 @@ def results(
 ) -> Tried:
     """Try all remedies of ``plan``, and those that are accepted together."""
     rounds = _Rounds(plan, ask, apart, clock)
-    rounds.run_each(plan.remedies)
+    done = {_key(trial): trial for trial in plan.known}
+    new = [remedy for remedy in plan.remedies if _key(remedy) not in done]
+    rounds.run_each(new)
     if plan.baseline == "compiled":
-        rounds.confirm(plan.remedies)
+        rounds.confirm(new)
     rounds.run_apart()
+    rounds.trials[:0] = [done[_key(each)] for each in plan.remedies if _key(each) in done]
     whole = None
     good = accepted(rounds.trials)
     if plan.together and not rounds.interrupted and (joint := _joined(good)):
@@ -124,6 +138,10 @@ def results(
         evidence = advised(good, best, rounds.sizes, plan.launch_bound)
         best = replace(best, why="; ".join(filter(None, (best.why, *evidence))))
     return Tried(tuple(rounds.trials), best, not_tried)
+
+
+def _key(one: Remedy | Trial) -> tuple[object, ...]:
+    return one.name, one.settings, one.patch, one.arguments
 
 
 class _Rounds:
@@ -164,10 +182,13 @@ class _Rounds:
 
         ``apart``: what can't be switched waits for `run_apart`.
         """
-        at_once = [each for each in remedies if each.outside and not self._plan.compiles]
+        at_once = [
+            each for each in remedies if each.outside and (each.alone or not self._plan.compiles)
+        ]
         self._outside += at_once
         pending = [remedy for remedy in remedies if remedy not in at_once]
         why: dict[str, str] = {}
+        parts: dict[str, list[Measured]] = {}
         until = self._deadline if share_s is None else min(self._deadline, self._clock() + share_s)
         while pending:
             left = until - self._clock()
@@ -178,12 +199,17 @@ class _Rounds:
                 left *= _INSIDE  # the rest is for those that can't be switched in one process
             process = self._ask(pending, left)
             found = read_trials(process.raw, self._plan.baseline)
-            waiting = []
+            waiting, more = [], False
             for remedy in pending:
                 measured = found.get(remedy.name)
                 if measured is None or measured.ended.state == "unfinished":
-                    waiting.append(remedy)
-                    why[remedy.name] = (measured and measured.ended.why) or _ENDED
+                    own = parts.setdefault(remedy.name, [])
+                    if measured is not None and measured.figures and process.failure is None:
+                        own.append(measured)
+                        more = True
+                    if not self._enough(remedy, own, ENOUGH_PAIRS):
+                        waiting.append(remedy)
+                        why[remedy.name] = (measured and measured.ended.why) or _ENDED
                 elif apart and remedy.outside and measured.ended.state in _REFUSED:
                     self._outside.append(remedy)
                 elif trial := self._judged(remedy, measured):
@@ -191,7 +217,7 @@ class _Rounds:
                 else:
                     usable = f"{fmt.plural(measured.pairs, 'pair')} of blocks can be used"
                     self.not_tried.append(remedy.untried(f"only {usable}: too few for a verdict"))
-            stuck = len(waiting) == len(pending)
+            stuck = len(waiting) == len(pending) and not more
             pending = self._without_failed(waiting, process, stuck=stuck)
             stuck = stuck and len(pending) == len(waiting)
             if process.ending in ("interrupted", "timeout"):
@@ -201,7 +227,20 @@ class _Rounds:
                 break
             if stuck:
                 break
-        self.not_tried += [remedy.untried(why[remedy.name]) for remedy in pending]
+        pending = [each for each in pending if not self._enough(each, parts.get(each.name, []), 1)]
+        alone = [remedy for remedy in pending if apart and remedy.outside and not self.interrupted]
+        self._outside += alone
+        self.not_tried += [
+            remedy.untried(why[remedy.name]) for remedy in pending if remedy not in alone
+        ]
+
+    def _enough(self, remedy: Remedy, parts: Sequence[Measured], pairs: int) -> bool:
+        """Whether the processes that ended too early make a trial; it is then among the others."""
+        if sum(len(part.figures) for part in parts) < pairs:
+            return False
+        trial = self._judged(remedy, together(parts))
+        self.trials += [trial] if trial else []
+        return trial is not None
 
     def _judged(self, remedy: Remedy, measured: Measured) -> Trial | None:
         self.sizes = max(filter(None, (self.sizes, measured.sizes)), default=None)
