@@ -44,6 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.facts.slow_loops import RECOMPUTED
+from traceview.rules._gain import location
 from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
     Finding,
@@ -54,6 +55,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
+from traceview.words.numbers import count
 
 CODE = "TV415"
 NEEDS = frozenset({"slow_loops", "step_counts:eager"})
@@ -95,6 +97,8 @@ def check(
     where = f" at {short(found.places[0])}" if found.places else ""
     step = step_ms(tables, "compiled") or 1.0
     names, slowest = found.functions, found.rows[0]
+    reader = slowest["reader_line"] and location(slowest["reader_line"])
+    reads = f", in the look-ups of {slowest['reader']} at {short(reader)}" if reader else ""
     verb = "is computed" if names == slowest["functions"][0] else "are computed"
     share = percent(found.lost_ms / step)
     loss = f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step)"
@@ -105,8 +109,8 @@ def check(
         rule="ind-recomputed",
         severity=found.severity(tables),
         title=(
-            f"{names}{where} {verb} {slowest['evaluations'] / slowest['distinct']:,.3g} times for "
-            f"each value, {loss}"
+            f"{names}{where} {verb} {count(slowest['evaluations'] / slowest['distinct'])} times "
+            f"for each value{reads}, {loss}"
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)}. Inductor puts the "
