@@ -713,7 +713,7 @@ def test_rates_of_the_cpu_say_it_where_no_shape_was_timed(make):
     (finding,) = in_half(make, ceilings=ceilings)
     assert finding.confidence == "derived"
     assert "they would take 15 % of that time in float32" in finding.title
-    assert "15.0 GFLOP/s in float16, 100 GFLOP/s in float32" in finding.evidence[0].text
+    assert "15.0 GFLOP/s in float16 and 100 GFLOP/s in float32" in finding.evidence[0].text
     (finding,) = in_half(make, ceilings=ceilings, dtype="float32")
     assert finding.severity == "info"  # its products are in float32
 

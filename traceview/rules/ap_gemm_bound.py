@@ -227,7 +227,7 @@ def _slow_dtype(tables: Tables, least_saved: float) -> Finding | None:
         ),
         confidence="measured" if measured else "derived",
         location=places[0] if places else None,
-        evidence=tuple(map(_told, mine)),
+        evidence=tuple(_told(tables, each) for each in mine),
         what_to_do=(
             f"Compute in {way} on this CPU{aside}, and compare the results. "
             + (
@@ -252,9 +252,17 @@ def _other_dtypes(gains: list[Row]) -> list[Row]:
     ]
 
 
-def _told(gain: Row) -> Evidence:
+def _rates(tables: Tables) -> dict[str, float]:
+    """Dtype → TFLOP/s of matrix products on the CPU, measured at the run's end."""
+    measured = first_rank(rows(tables, "ceilings", kind="matmul", device="cpu", unit="TFLOP/s"))
+    return {row["dtype"]: row["value"] for row in measured if row["value"]}
+
+
+def _told(tables: Tables, gain: Row) -> Evidence:
     if gain["shapes"] is None:
-        return Evidence(gain["text"], "ceilings")
+        rates = {each: _rates(tables)[each] * 1e3 for each in (gain["dtype"], gain["way"])}
+        said = listed([f"{rate(value, 'GFLOP/s')} in {each}" for each, value in rates.items()])
+        return Evidence(f"what this CPU reached in large products: {said}", "ceilings")
     before, after = milliseconds(gain["base_ms"]), milliseconds(gain["ms"])
     shapes = plural(gain["shapes"], "shape")
     text = f"{shapes} of this step: {before} in {gain['dtype']}, {after} in {gain['way']}"
@@ -263,14 +271,11 @@ def _told(gain: Row) -> Evidence:
 
 def _by_rate(tables: Tables) -> list[Row]:
     """As rows of ``shape_gains``, by the rates that matrix products reached on the CPU."""
-    measured = first_rank(rows(tables, "ceilings", kind="matmul", device="cpu", unit="TFLOP/s"))
-    rates = {row["dtype"]: row["value"] for row in measured if row["value"]}
+    rates = _rates(tables)
     return [
         {
             **{"kind": "gemm", "dtype": dtype, "way": way, "clock": "host", "shapes": None},
             "share": 1 - rates[dtype] / rates[way],
-            "text": f"measured at the run's end: {rate(rates[dtype] * 1e3, 'GFLOP/s')} in {dtype}, "
-            f"{rate(rates[way] * 1e3, 'GFLOP/s')} in {way}",
         }
         for dtype in _SHORT
         for way in ("float32", "bfloat16")
