@@ -668,6 +668,7 @@ IN_BFLOAT16 = {**HALF, "way": "bfloat16", "ms": 0.04, "share": 0.95}
 
 def in_half(make, *gains, ratio=1.0, dtype="float16", share=0.9, clock="host", **more):
     """A step of 10 ms, with ``share`` of it in products in ``dtype`` at line 7 and 3."""
+    outcome = {1.0: "neutral", 1.6: "helped", 0.5: "hurt"}[ratio]
     accounts = [
         account("busy", category, ms, stance) | {"clock": clock}
         for stance in ("eager", "compiled")
@@ -682,7 +683,7 @@ def in_half(make, *gains, ratio=1.0, dtype="float16", share=0.9, clock="host", *
     gains = [{**gain, "base_ms": 10 * gain["base_ms"], "dtype": dtype} for gain in gains]
     tables = make(
         accounting=accounts, matched_kernels=calls, shape_gains=gains,
-        speedups=speedup(10 * ratio, 10.0), **more,
+        speedups=speedup(10 * ratio, 10.0, outcome=outcome), **more,
     )  # fmt: skip
     return found("ap-gemm-bound", tables)
 
@@ -699,7 +700,9 @@ def test_products_that_a_cpu_is_slow_in_are_not_just_products(make):
     assert "(float32: 12 %)" in finding.what_to_do
     assert "othing is wrong" not in finding.what_to_do
     assert len(finding.evidence) == 2
-    (finding,) = in_half(make, IN_FLOAT32, ratio=1.6)
+    for ratio in (1.6, 0.5):
+        (finding,) = in_half(make, IN_FLOAT32, ratio=ratio)
+        assert finding.severity == "info"
     assert "keeps" not in finding.what_to_do
     assert (finding.location.line, finding.snippet.text[:23]) == (7, "model = model.to(torch.")
 

@@ -17,7 +17,7 @@ ceilings were measured, how close these kernels come to them. What bf16, TF32, a
 or another backend of attention saves is measured on the step's own shapes at the run's end. On a
 CPU products of 16 bits are timed there in float32 too; recordings without that have an estimate
 from the rates that this CPU reached in both. These may be any part of the step from which the other
-dtype saves a fifth of it.
+dtype saves a fifth of it; information where compiling helps or hurts, as that has other causes.
 
 ## What to do
 On a CPU that is slow in the model's dtype: another dtype, by the measured times.
@@ -213,7 +213,8 @@ def _slow_dtype(tables: Tables, least_saved: float) -> Finding | None:
     return Finding(
         code=CODE,
         rule="ap-gemm-bound",
-        severity="info" if outcome(tables) == "helped" else severity(tables, saved),
+        # Eager calls the same library: this is not why compiling helps or hurts.
+        severity="info" if outcome(tables) in ("helped", "hurt") else severity(tables, saved),
         title=(
             f"{work.capitalize()} in {dtype} take {percent(min(1.0, ms / step))} of the step{at}: "
             f"on this CPU {takes} {percent(1 - row['share'])} of that time in {way}"
