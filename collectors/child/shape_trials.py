@@ -1,7 +1,8 @@
 """The step's own products and convolutions timed both ways, when the script has ended.
 
 What another dtype, TF32, another memory format or another backend of attention saves depends on
-the shapes: a product of 16 rows gains nothing by arithmetic that is four times faster. The shapes
+the shapes: a product of 16 rows gains nothing by arithmetic that is four times faster; and a CPU
+without instructions for float16 may take 30 times as long for a product in it. The shapes
 are read from the last profiler window's trace, the largest ones (by operations) are run again on
 random data as they are and every way there is, in turns: one ``shape_trial`` event each.
 """
@@ -177,16 +178,20 @@ def _others(
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     """The other ways to do ``work``; operands in another dtype or format are made before."""
     name, dtype = work[0], work[3]
+    fast_half = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    has_half = device or (fast_half is not None and fast_half())
     if dtype == "float32":
         switch = torch.backends.cudnn if name in _CONVOLUTIONS else torch.backends.cuda.matmul
         with suppress(RuntimeError):  # the script uses the new switches (2.9)
             if device and name not in _ATTENTION and not switch.allow_tf32:
                 tf32 = partial(_attribute, switch, "allow_tf32", True)
                 yield "TF32", partial(_within, tf32, clock, operands, act)
-        fast_half = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
-        if device or (fast_half is not None and fast_half()):
-            half = [each.to(torch.bfloat16) for each in operands]
-            yield "bfloat16", partial(clock, partial(act, *half))
+    elif not device:  # a CPU may have no instructions for it
+        wide = [each.to(torch.float32) for each in operands]
+        yield "float32", partial(clock, partial(act, *wide))
+    if dtype != "bfloat16" and has_half and (dtype == "float32" or not device):
+        half = [each.to(torch.bfloat16) for each in operands]
+        yield "bfloat16", partial(clock, partial(act, *half))
     if name in _CONVOLUTIONS and operands[0].dim() == 4:
         formats = {"channels last": torch.channels_last, "contiguous": torch.contiguous_format}
         for words, layout in formats.items():

@@ -9,12 +9,12 @@ import pytest
 from traceview.collectors.child import shape_trials
 
 
-def event(name, dims, strides, concrete=()):
+def event(name, dims, strides, concrete=(), kind="float"):
     return {
         "ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 1.0, "dur": 1.0,
         "args": {
             "External id": 1, "Concrete Inputs": list(concrete),
-            "Input type": ["float"] * len(dims), "Input Strides": strides, "Input Dims": dims,
+            "Input type": [kind] * len(dims), "Input Strides": strides, "Input Dims": dims,
         },
     }  # fmt: skip
 
@@ -52,6 +52,23 @@ def test_a_convolution_is_timed_in_another_memory_format(raw):
     assert {"as it is", "contiguous"} <= {fields["way"] for fields in mine}
     assert all(fields["value"] > 0 and fields["count"] == 0.5 for fields in mine)
     assert torch.equal(torch.get_rng_state(), random)
+
+
+@pytest.mark.parametrize("kind", ["c10::Half", "c10::BFloat16"])
+def test_a_product_of_16_bits_on_a_cpu_is_timed_in_float32(tmp_path, kind):
+    torch = pytest.importorskip("torch")
+    mm = event("aten::mm", [[8, 16], [16, 32]], [[16, 1], [1, 16]], kind=kind)
+    (tmp_path / "profile").mkdir()
+    text = json.dumps({"traceEvents": [mm]}, indent=2)
+    (tmp_path / "profile" / "compiled-7-2.json.gz").write_bytes(gzip.compress(text.encode()))
+    written = []
+    recorder = SimpleNamespace(
+        raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
+    )
+    shape_trials.write_shape_trials(torch, recorder, device=False)
+    ways = [fields["way"] for fields in written]
+    assert ways[:2] == ["as it is", "float32"]
+    assert set(ways[2:]) <= ({"bfloat16"} if kind == "c10::Half" else set())
 
 
 def test_a_trace_that_is_damaged_has_no_shapes(tmp_path):

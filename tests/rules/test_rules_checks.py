@@ -668,6 +668,83 @@ def test_gemm_bound_says_how_near_the_ceiling_it_is(make):
     assert "ceilings" not in finding.evidence[-1].text, "half of it is not known"
 
 
+HALF = {"kind": "gemm", "dtype": "float16", "shapes": 2, "base_ms": 0.8, "clock": "host"}
+IN_FLOAT32 = {**HALF, "way": "float32", "ms": 0.096, "share": 0.88}
+IN_BFLOAT16 = {**HALF, "way": "bfloat16", "ms": 0.04, "share": 0.95}
+
+
+def in_half(make, *gains, ratio=1.0, dtype="float16", share=0.9, clock="host", **more):
+    """A step of 10 ms, with ``share`` of it in products in ``dtype`` at line 7 and 3."""
+    outcome = {1.0: "neutral", 1.6: "helped", 0.5: "hurt"}[ratio]
+    accounts = [
+        account("busy", category, ms, stance) | {"clock": clock}
+        for stance in ("eager", "compiled")
+        for category, ms in (("gemm", 10 * share), ("elementwise", 10 * (1 - share)))
+    ]
+    calls = [
+        {"stance": stance, "category": "gemm", "dtype": dtype, "file": "/u/train.py"}
+        | {"line": line, "ms": ms}
+        for stance in ("eager", "compiled")
+        for line, ms in ((3, 2.0), (7, 5.0))
+    ]
+    gains = [{**gain, "base_ms": 10 * gain["base_ms"], "dtype": dtype} for gain in gains]
+    tables = make(
+        accounting=accounts, matched_kernels=calls, shape_gains=gains,
+        speedups=speedup(10 * ratio, 10.0, outcome=outcome), **more,
+    )  # fmt: skip
+    return found("ap-gemm-bound", tables)
+
+
+def test_products_that_a_cpu_is_slow_in_are_not_just_products(make):
+    site = {"name": "float16", "file": "/u/train.py", "line": 2, "function": "main"}
+    (finding,) = in_half(make, IN_FLOAT32, IN_BFLOAT16, setting_sites=[site])
+    assert finding.title.startswith("Matrix products in float16 take 90 % of the step")
+    assert finding.title.endswith("the same shapes take 5.0 % of that time in bfloat16")
+    assert "the longest at train.py:7" in finding.title
+    assert (finding.location.line, [at.line for at in finding.also_at]) == (2, [7])
+    assert (finding.severity, finding.confidence) == ("warning", "measured")
+    assert finding.cost.ms_per_step == pytest.approx(0.95 * 9.0)
+    assert "(float32: 12 %)" in finding.what_to_do
+    assert "othing is wrong" not in finding.what_to_do
+    assert len(finding.evidence) == 2
+    for ratio in (1.6, 0.5):
+        (finding,) = in_half(make, IN_FLOAT32, ratio=ratio)
+        assert finding.severity == "info"
+    assert "keeps" not in finding.what_to_do
+    assert (finding.location.line, finding.snippet.text[:23]) == (7, "model = model.to(torch.")
+
+
+def test_rates_of_the_cpu_say_it_where_no_shape_was_timed(make):
+    rates = {"float32": 0.1, "float16": 0.015}
+    ceilings = [
+        {"device": "cpu", "kind": "matmul", "dtype": dtype, "value": value, "unit": "TFLOP/s"}
+        for dtype, value in rates.items()
+    ]
+    (finding,) = in_half(make, ceilings=ceilings)
+    assert finding.confidence == "derived"
+    assert "they would take 15 % of that time in float32" in finding.title
+    assert "15.0 GFLOP/s in float16 and 100 GFLOP/s in float32" in finding.evidence[0].text
+    (finding,) = in_half(make, ceilings=ceilings, dtype="float32")
+    assert finding.severity == "info"  # its products are in float32
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"clock": "device"},
+        {"share": 0.2},
+        {"gain": {"share": 0.1}},
+        {"gain": {"base_ms": 0.1}},  # most products have other shapes
+        {"gain": {"way": "channels last"}},
+    ],
+)
+def test_what_another_dtype_saves_little_of_is_no_matter(make, known):
+    gain = IN_FLOAT32 | known.pop("gain", {})
+    findings = in_half(make, gain | {"clock": known.get("clock", "host")}, **known)
+    assert [f.severity for f in findings] in ([], ["info"])
+    assert all("Nothing is wrong" in f.what_to_do for f in findings)
+
+
 def test_matrix_products_do_not_bind_a_step_that_waits(make):
     rows = [
         account(kind, category, ms, stance)

@@ -174,6 +174,11 @@ def test_what_is_computed_again_says_how_often(make):
     (finding,) = found("ind-recomputed", make, row | {"looked_up": True})
     assert "each look-up computes the value that it reads" in finding.explanation
     assert finding.what_to_do.startswith("Compute what is looked up in a compiled function")
+    row |= {"evaluations": 221184, "distinct": 96, "looked_up": True}
+    row |= {"reader": "embedding", "reader_line": "/u/train.py:12"}
+    (finding,) = found("ind-recomputed", make, row)
+    times = "2,304 times for each value, in the look-ups of embedding at train.py:12"
+    assert times in finding.title
 
 
 @pytest.mark.parametrize(
@@ -263,6 +268,20 @@ def test_what_fusion_loses_without_another_finding(make, columns, count):
         assert (finding.location.line, finding.severity) == (9, "warning")
         assert "takes 2.00 ms of a step" in finding.title
         assert "90 % of the slowest kernel's instructions" in finding.explanation
+
+
+@pytest.mark.parametrize(
+    ("reader", "looking_up", "line"),
+    [("grid_sampler_2d", 0.9, 12), ("grid_sampler_2d", 0.3, 9), ("index", 0.9, 9), (None, 0.9, 9)],
+)
+def test_sampling_that_most_of_a_kernel_is_for_is_the_place(make, reader, looking_up, line):
+    row = {"reader": reader, "reader_line": reader and "/u/train.py:12", "looking_up": looking_up}
+    tables = make(speedups=[SPEEDUP], slow_fusions=[{**FUSION, **row}])
+    (finding,) = RULES["ind-slower-fusion"].check(tables)
+    assert finding.location.line == line
+    named = finding.title.startswith("grid_sample at train.py:12 is slower in generated code")
+    assert named == ("index arithmetic" in finding.explanation) == (line == 12)
+    assert ("this call" in finding.what_to_do) == (line == 12)
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,8 @@ def _recurring(other: pl.DataFrame, used: pl.Series) -> pl.DataFrame:
     What happens once (a late recompile) is no part of a step; what comes back in the later half of
     the pairs is, on average: a generation loop sets up each sequence between its steps.
     """
+    if used.is_empty():
+        return other.clear()
     compiling = pl.col("compiles_inside") > 0
     kinds = [other.filter(compiling), other.filter(~compiling)]
     often = [kind for kind in kinds if kind.height >= RECURS]
@@ -173,7 +175,7 @@ def _means(
     other: pl.DataFrame, used: pl.DataFrame, blocks: pl.DataFrame, anchor: pl.Expr
 ) -> tuple[float | None, float | None]:
     """Mean ms per step of both stances with the pairs that held ``other`` work, which recurs."""
-    if used.is_empty() or other.is_empty():
+    if other.is_empty():
         return None, None
     indexes = [*used["pair_index"], *other["pair_index"]]
     means = (

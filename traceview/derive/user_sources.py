@@ -28,6 +28,8 @@ from traceview.torchtext.frames import CACHED_CALL
 LINE_CHARACTERS = 300
 #: More lines than this about one file are no settings.
 MOST_SITES = 200
+#: torch's names of dtypes of 16 bits, and of the methods that convert to them.
+_SHORT = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16"}
 #: Methods that run a backward, of tensors or of what trains for the user.
 _METHODS = frozenset({"backward", "manual_backward", "fit"})
 #: Functions that compute gradients, in torch.autograd, its ``functional``, and torch.func.
@@ -146,7 +148,8 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
 
     Set, quoted or, of ``_CALLED``, called: ``config.name = …``, ``name=…`` in a call, ``"name"``. A
     bare word, such as ``debug``, may be anything's attribute or argument. Of ``modes``, which are
-    classes: entered, made there or assigned before.
+    classes: entered, made there or assigned before. And ``float16`` and ``bfloat16``, where
+    they are named.
     """
     made = {
         _name(target): _name(node.value.func)
@@ -185,6 +188,8 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
             yield from (
                 {"name": name, "line": node.lineno, "function": function} for name in called
             )
+        if isinstance(node, ast.expr) and (dtype := _short_dtype(node)) is not None:
+            yield {"name": dtype, "line": node.lineno, "function": function}
         for what in _entered(node) if modes else ():
             entered = _name(what.func) if isinstance(what, ast.Call) else made.get(_name(what))
             if entered in modes:
@@ -197,6 +202,15 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
         if isinstance(node, Function):
             function = node.name
         waiting += [(child, function) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def _short_dtype(node: ast.expr) -> str | None:
+    """``float16`` of ``torch.half`` and of ``model.half()``."""
+    call = node if isinstance(node, ast.Call) and not (node.args or node.keywords) else None
+    named = call.func if call is not None else node
+    if not isinstance(named, ast.Attribute) or (call is None) != (_name(named.value) == "torch"):
+        return None
+    return _SHORT.get(named.attr)
 
 
 def _entered(node: ast.AST) -> list[ast.expr]:

@@ -46,6 +46,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.facts.slow_loops import RECOMPUTED
+from traceview.rules._gain import location
 from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
     Finding,
@@ -57,6 +58,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
+from traceview.words.numbers import count
 
 CODE = "TV415"
 NEEDS = frozenset({"slow_loops", "step_counts:eager"})
@@ -121,6 +123,8 @@ def check(
         what_to_do, snippet = _LOOKED_UP, _OF_ITS_OWN
     if pooled:
         what_to_do, snippet = _POOLED, _POOL_APART
+    reader = slowest["reader_line"] and location(slowest["reader_line"])
+    reads = f", in the look-ups of {slowest['reader']} at {short(reader)}" if reader else ""
     verb = "is computed" if names == slowest["functions"][0] else "are computed"
     share = percent(found.lost_ms / step)
     loss = f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step)"
@@ -131,8 +135,8 @@ def check(
         rule="ind-recomputed",
         severity=found.severity(tables),
         title=(
-            f"{names}{where} {verb} {slowest['evaluations'] / slowest['distinct']:,.3g} times for "
-            f"each value, {loss}"
+            f"{names}{where} {verb} {count(slowest['evaluations'] / slowest['distinct'])} times "
+            f"for each value{reads}, {loss}"
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)}. Inductor puts the "

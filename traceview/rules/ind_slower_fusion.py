@@ -14,7 +14,8 @@ there are.
 Both sides are measured: the generated kernels of a match group, and the eager operators of the same
 lines. What the slowest kernel's source shows is quoted: how much of it works on one element at a
 time, what it reads at places calculated from data, which functions it calls, and whether in
-float64. Spilled registers are not recorded.
+float64. A `grid_sample` is named where most of that kernel's instructions are in loops that read
+so. Spilled registers are not recorded.
 
 ## What to do
 Keep these operators out of compiled code, with `torch.compiler.disable` around the call or, without
@@ -40,6 +41,7 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
+    Location,
     Row,
     Snippet,
     Tables,
@@ -82,6 +84,8 @@ FOLLOWS = frozenset(
 LEAST_SHARE = 0.10
 #: A smaller part of a kernel's instructions is no reason for what the whole kernel takes.
 _NOTABLE_SINGLE = 0.25
+#: With more of its instructions for something else, that may be what is slow.
+_MOST_LOOKING_UP = 0.50
 _DISABLED = Snippet("python", "f = torch.compiler.disable(f)  # f: the function that calls them")
 
 
@@ -98,16 +102,23 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         where = f" at {short(places[0])}" if places else ""
         one = row["kernels"] == 1
         took, before = milliseconds(row["compiled_ms"]), milliseconds(row["eager_ms"] or 0.0)
+        title = (
+            f"The generated kernel{'' if one else 's'}{where} take{'s' if one else ''} {took} "
+            f"of a step, the eager operators that {'it' if one else 'they'} replaced {before}"
+        )
+        if sampler := _sampler(row):
+            places = list(dict.fromkeys([sampler, *places]))
+            title = (
+                f"grid_sample at {short(sampler)} is slower in generated code: {took} of a step "
+                f"with what is fused to it, the same operators in eager {before}"
+            )
         in_double = row["float64"] is True
         more = "" if one else f" and {row['kernels'] - 1} more"
         yield Finding(
             code=CODE,
             rule="ind-slower-fusion",
             severity=severity(tables, left) if outcome(tables) == "hurt" else "info",
-            title=(
-                f"The generated kernel{'' if one else 's'}{where} take{'s' if one else ''} {took} "
-                f"of a step, the eager operators that {'it' if one else 'they'} replaced {before}"
-            ),
+            title=title,
             explanation=" ".join(_shows(row)),
             cost=Cost(left, None, "generated kernels less the eager operators that they replaced"),
             confidence="derived",
@@ -127,10 +138,22 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 if in_double
                 else "Leave"
             )
-            + " these lines in eager, and compare: the rest is then compiled around them.",
+            + (
+                " this call in eager, where ATen has vector code for it, and compare: the rest is "
+                "compiled around it."
+                if sampler
+                else " these lines in eager, and compare: the rest is then compiled around them."
+            ),
             snippet=_DISABLED,
             also_at=tuple(places[1:4]),
         )
+
+
+def _sampler(row: Row) -> Location | None:
+    """The ``grid_sample`` that most of the slowest kernel's instructions are for, if any are."""
+    if not (row["reader"] or "").startswith("grid_sampler") or not row["reader_line"]:
+        return None
+    return location(row["reader_line"]) if row["looking_up"] >= _MOST_LOOKING_UP else None
 
 
 def _shows(row: Row) -> Iterator[str]:
@@ -156,6 +179,12 @@ def _shows(row: Row) -> Iterator[str]:
             yield (
                 f"{'It' if one_at_a_time else 'The slowest kernel'} reads {row['looked_up']:,} "
                 "elements a run at places calculated from data."
+            )
+        if _sampler(row):
+            yield (
+                f"{percent(row['looking_up'])} of its instructions are in the loops that do so: "
+                "Inductor has no kernel of its own for grid_sample, and puts it together from "
+                "index arithmetic."
             )
         if names:
             owner = "Its" if one_at_a_time or row["looked_up"] else "The slowest kernel's"

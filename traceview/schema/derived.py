@@ -179,7 +179,7 @@ SCRIPT_TIMERS = table("script_timers", "one clock of the script's own that runs 
 )
 
 SETTING_SITES = table("setting_sites", "one line of the user's own that names a setting of torch's, in the source's order",
-    Column("name", pl.String, "as in environment; of dispatch_modes: the class, where `with` enters it; a stance, where set_stance is called with it"),
+    Column("name", pl.String, "as in environment; of dispatch_modes: the class, where `with` enters it; a stance, where set_stance is called with it; float16 and bfloat16, where that dtype is named"),
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
     Column("function", pl.String, "function around it, or <module>"),

@@ -203,7 +203,8 @@ SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functio
     Column("distinct", pl.Int64, "of recomputed: different values among these, at most"),
     Column("looked_up", pl.Boolean, "of recomputed: most of them are read at places that were loaded, so that each look-up computes its value again"),
     Column("length", pl.Int32, "elements of the innermost loop, or the distance of its elements, of few_elements"),
-    Column("reader", pl.String, "of loaded_index: the eager operator that reads at such places (index, grid_sampler_2d, …), the slowest; null: not known"),
+    Column("reader", pl.String, "of loaded_index, and of recomputed where looked_up: the eager operator that reads at such places (index, grid_sampler_2d, …), the slowest; null: not known"),
+    Column("reader_line", pl.String, "file:line of it"),
     Column("user_lines", pl.List(pl.String), "file:line of the user's source: of the reader, of the functions' eager operators, the slowest first, then nearest first"),
     Column("count", pl.Float64, "runs of the kernel per step"),
     Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled, host"),
@@ -249,6 +250,9 @@ SLOW_FUSIONS = table("slow_fusions", "one match group whose generated kernels ta
     Column("float64", pl.Boolean, "of Triton: it computes in float64"),
     Column("single", pl.Float64, "of C++: the part of its instructions, 0 to 1, that works on one element at a time"),
     Column("looked_up", pl.Int64, "of C++: elements read in a run at places calculated from data"),
+    Column("looking_up", pl.Float64, "of C++: the part of its instructions, 0 to 1, in nests of loops that read so"),
+    Column("reader", pl.String, "the eager operator that reads at such places (index, grid_sampler_2d, …), the slowest; null: not known"),
+    Column("reader_line", pl.String, "file:line of it"),
     raw=True,
 )
 

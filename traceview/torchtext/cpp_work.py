@@ -25,7 +25,7 @@ _BUFFER_LOOP = re.compile(
 )
 _OPERATION = re.compile(r"^(?!\s*for\b).* = .*;|\.store\(|TORCH_CHECK")
 #: Read at a place that was calculated from data.
-_LOOKED_UP = re.compile(r"_ptr\d+\[static_cast<int64_t>\([^\n]{0,500}\btmp\d+")
+_LOOKED_UP = re.compile(r"_ptr\d+\[static_cast<int64_t>\([^\n\]]{0,500}\btmp\d+")
 _DEEPEST = 64
 
 
@@ -34,13 +34,15 @@ class Work:
     """Instructions of one run of a kernel, roughly.
 
     ``single``: those that are done one element at a time; ``looked_up``: elements that are read
-    at places calculated from data; ``functions``: evaluations of each, one element or one vector
-    at a time; ``by_size``: instructions by the elements that the loops around them go through.
+    at places calculated from data; ``looking_up``: instructions in nests of loops that do so;
+    ``functions``: evaluations of each, one element or one vector at a time; ``by_size``:
+    instructions by the elements that the loops around them go through.
     """
 
     instructions: int = 0
     single: int = 0
     looked_up: int = 0
+    looking_up: int = 0
     functions: dict[str, int] = field(default_factory=dict)
     by_size: dict[int, int] = field(default_factory=dict)
 
@@ -56,6 +58,7 @@ def work_of(source: str) -> Work | None:
     scopes: list[tuple[int, str, int, int]] = []  # depth, variable, turns, elements
     steps: dict[str, int] = {}
     depth = 0
+    nest = [0, 0]  # instructions and look-ups before the outermost loop that is open
     for line in source.splitlines():
         if len(scopes) < _DEEPEST:
             if loop := LOOP.search(line):
@@ -93,4 +96,8 @@ def work_of(source: str) -> Work | None:
             depth += 1 if sign == "{" else -1
             if sign == "}":
                 scopes = [scope for scope in scopes if scope[0] < depth]
+        if not scopes and found.instructions > nest[0]:
+            if found.looked_up > nest[1]:
+                found.looking_up += found.instructions - nest[0]
+            nest = [found.instructions, found.looked_up]
     return found if found.instructions else None

@@ -78,6 +78,22 @@ def test_what_reads_at_calculated_places_is_named_with_its_line():
         assert [row["reader"] for row in rows if row["why"] == "loaded_index"] == [reader]
 
 
+def test_few_values_in_eager_say_little_of_many_in_a_kernel():
+    small = "auto tmp0 = in_ptr0[static_cast<int64_t>(0L)];\nauto tmp1 = tmp0.cos();"
+    sample = "auto tmp2 = in_ptr1[static_cast<int64_t>(tmp9)];\n" + "auto tmp3 = tmp2;\n" * 999
+    store = f"out_ptr0[{INT}(x0)] = tmp3;"
+    eager = {"aten::cos": 0.5, "aten::grid_sampler_2d": 1.0}
+    source = f"{loop(small, 16)}\n{loop(f'{sample}{store}')}"
+    (row,), (fusion,) = facts(source, eager)
+    assert (row["why"], row["evaluations"], row["distinct"]) == ("recomputed", 1024, 1)
+    # 128 vectors of 200 instructions at most, next to 1024 turns of 1001, in 10 ms.
+    assert row["slower_ms"] == pytest.approx(0.244, rel=0.02)
+    assert fusion["explained_ms"] == row["slower_ms"]
+    assert (fusion["reader"], fusion["reader_line"]) == ("grid_sampler_2d", "/u/a.py:7")
+    assert fusion["looked_up"] == 1024  # and no place that is written
+    assert fusion["looking_up"] > 0.99
+
+
 def test_no_kernel_takes_more_than_the_timed_step():
     _, (fusion,) = facts(RANDOM, {"aten::normal_": 1.0}, step_ms=6.0)
     assert (fusion["compiled_ms"], fusion["slower_ms"]) == (6.0, 5.0)

@@ -11,8 +11,9 @@ instructions; and what is computed again costs no more than the eager operator t
 values.
 
 Table ``slow_fusions``: match groups that lost time. What the slowest kernel's source shows is in
-the columns: how much of it is done one element at a time, what it looks up, which functions it
-calls and in which precision; and what ``slow_loops`` and ``partial_writes`` explain of the loss.
+the columns: how much of it is done one element at a time, what it looks up and for which operator,
+which functions it calls and in which precision; and what ``slow_loops`` and ``partial_writes``
+explain of the loss.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ Row = dict[str, Any]
 RECOMPUTED = "recomputed"
 #: A function takes about as long for one element as vector code takes for this many.
 _VECTOR = 8
+#: A function may take this many times the instructions that are counted for it.
+_LONGEST = 10
 #: Operators that read at places which another tensor holds.
 _READERS = (
     *("index", "index_select", "embedding", "gather", "take", "take_along_dim"),
@@ -202,14 +205,19 @@ class _Group:
         return found
 
     def reader(self, known: Collection[str]) -> tuple[str, str] | None:
-        """The slowest of ``_READERS`` at one of the lines ``known``, and its line."""
-        found = [
-            (row["ms"] or 0.0, word, line)
-            for row in self._eager
-            if (word := (row["cpu_op"] or row["name"]).rpartition("::")[2]) in _READERS
-            and (line := f"{row['file']}:{row['line']}") in known
-        ]
-        return max(found)[1:] if found else None
+        """As the function ``_reader``."""
+        return _reader(self._eager, known)
+
+
+def _reader(eager: Sequence[Row], known: Collection[str]) -> tuple[str, str] | None:
+    """The slowest of ``_READERS`` at one of the lines ``known``, and its line."""
+    found = [
+        (row["ms"] or 0.0, word, line)
+        for row in eager
+        if (word := (row["cpu_op"] or row["name"]).rpartition("::")[2]) in _READERS
+        and (line := f"{row['file']}:{row['line']}") in known
+    ]
+    return max(found)[1:] if found else None
 
 
 def _priced(rows: list[Row], group: _Group) -> None:
@@ -222,9 +230,11 @@ def _priced(rows: list[Row], group: _Group) -> None:
         places = sorted((c for made in calls.values() for c in made), key=lambda c: -c["ms"])
         lines = [place for c in places if (place := f"{c['file']}:{c['line']}") in known]
         row["reader"] = None
-        if row["why"] == LOADED_INDEX and (reader := group.reader(known)):
+        at_loaded = row["why"] == LOADED_INDEX
+        if (at_loaded or row.get("looked_up")) and (reader := group.reader(known)):
             row["reader"], line = reader
-            lines.insert(0, line)
+            lines.insert(0 if at_loaded else len(lines), line)
+            row["reader_line"] = line
         row["user_lines"] = list(dict.fromkeys([*lines, *(row["user_lines"] or ())]))
         share, more, hidden = row.pop("share"), row.pop("more", ()), row.pop("hidden")
         at_most = (row["ms"] or 0.0) * min(1.0, share)
@@ -243,7 +253,10 @@ def _priced(rows: list[Row], group: _Group) -> None:
         row["repeated_ms"] = None
         if more:
             part = 1 - row["distinct"] / row["evaluations"]
-            at_most = min(at_most, (row["ms"] or 0.0) * part)
+            # A call of the eager operator for few values takes longer than these values do.
+            counted = min(1.0, share)
+            longest = _LONGEST * counted / (1 + (_LONGEST - 1) * counted)
+            at_most = min(at_most, (row["ms"] or 0.0) * min(part, longest))
             # On a device, arithmetic mostly hides behind memory.
             if row["ms"] is not None and not hidden:
                 row["repeated_ms"] = min(at_most, row["ms"] * share)
@@ -283,6 +296,8 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
         for row in eager:
             spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
         lines = origin.get("user_lines") or []
+        shown = _shown(origin.get("source_code") or "")
+        reader = _reader(eager, lines) if shown.get("looked_up") else None
         result.append(
             {
                 **dict(zip(where, key, strict=True)),
@@ -298,7 +313,9 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
                 "effect_ms": effect[key[:2]],
                 "explained_ms": min(after - before, explained[key]),
                 "clock": slowest["clock"],
-                **_shown(origin.get("source_code") or ""),
+                **shown,
+                "reader": reader and reader[0],
+                "reader_line": reader and reader[1],
             }
         )
     return from_rows("slow_fusions", result)
@@ -311,6 +328,7 @@ def _shown(source: str) -> Row:
             "functions": sorted(work.functions, key=lambda name: -work.functions[name]),
             "single": work.single / work.instructions,
             "looked_up": work.looked_up,
+            "looking_up": work.looking_up / work.instructions,
         }
     if called := triton_calls(source):
         return {
