@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,51 @@ class Memory:
             peak_reserved_bytes=reserved,
             start_bytes=self._start,
         )
+
+
+class Reserve:
+    """Memory of the C library's heap that has been touched, for as long as a profiler runs.
+
+    What the profiler keeps splits the pieces of the heap that a step frees and takes again. Its
+    tensors then move to the heap's end, which goes back to the system as soon as it is free: pages
+    fault in every step, and do not without a profiler. These pieces lie where tensors move to. All
+    are freed but the last one, which keeps the end from going back.
+    """
+
+    _PIECE = 1 << 16  # below the size from which on malloc asks the system for each
+    _MOST = 1 << 29
+
+    def __init__(self) -> None:
+        self._last: int | None = None
+        self._c: Any = None
+        with suppress(OSError, AttributeError, TypeError):
+            self._c = ctypes.CDLL(None)
+            self._c.malloc.restype, self._c.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+            self._c.free.restype, self._c.free.argtypes = None, [ctypes.c_void_p]
+
+    def take(self) -> None:
+        """Nothing where memory is short."""
+        available = proc_bytes(MEMINFO, "MemAvailable") or 0
+        size = min(self._MOST, available // 16)
+        if self._c is None or self._last is not None or not size:
+            return
+        pieces = [self._c.malloc(self._PIECE) for _ in range(size // self._PIECE)]
+        pieces = [piece for piece in pieces if piece]
+        for piece in pieces:
+            ctypes.memset(piece, 0, self._PIECE)
+        if pieces:
+            self._last = max(pieces)
+            pieces.remove(self._last)
+        for piece in pieces:
+            self._c.free(piece)
+
+    def give_back(self) -> None:
+        """All of it; what is in use after these pieces would else keep them resident."""
+        last, self._last = self._last, None
+        if last is not None:
+            self._c.free(last)
+            with suppress(AttributeError):
+                self._c.malloc_trim(0)
 
 
 def page_faults() -> int:

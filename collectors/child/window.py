@@ -15,7 +15,7 @@ from typing import Any
 
 from .frames import Frames, Sources
 from .marks import Collections, KernelMarks, LineMarks
-from .memory import page_faults
+from .memory import Reserve, page_faults
 from .plan import Purpose
 from .recorder import Recorder, write_whole
 from .regions import hide_from_dynamo
@@ -32,6 +32,7 @@ class Window:
         self._fast = _fast_range(torch)
         self._collections = Collections(self._fast)
         self._kernels = KernelMarks(self._fast)
+        self._reserve = Reserve()
         self._profiler: Any = None
         self._prepared: Any = None
         self._lines: LineMarks | None = None
@@ -89,6 +90,8 @@ class Window:
         try:
             self._profiler = prepared or self._make()
             self._thread = get_ident()
+            if not self.device:
+                self._reserve.take()
             self._synchronise()
             self._started_us = time.time_ns() / 1000
             self._started_ns = time.perf_counter_ns()
@@ -113,6 +116,7 @@ class Window:
             return
         profiler, self._profiler = self._profiler, None
         if profiler is None:
+            self._reserve.give_back()
             self._abandon()
             return
         cut = self._step_mark is not None and not step_ended
@@ -124,6 +128,7 @@ class Window:
             # Else torch makes an object of each event here: ten times a trace's memory and time.
             profiler.profiler.acc_events = False
             profiler.stop()
+            self._reserve.give_back()
             if cut and self._files.get(self._name):
                 return
             self._steps -= cut
