@@ -1,7 +1,8 @@
 """
 ## What it finds
 Work of a library (a matrix product, a convolution, attention, an operator without generated code)
-that takes longer in the compiled step than the same work takes in eager.
+that takes longer in the compiled step than the same work takes in eager. Or a Triton kernel of your
+own that does.
 
 ## Why it costs
 torch.compile may call the library another way: with operands in another memory layout or padded, by
@@ -12,16 +13,22 @@ into a nested tensor, and does not do so while torch compiles. An LSTM or GRU th
 (`allow_rnn`) becomes small products of each time step, where eager runs one fused kernel of
 cuDNN's.
 
+A Triton kernel of your own runs as it is, but compiled code launches it. torch 2.13 passes Python
+floats to it as float64, Triton's own launch as float32: what is computed with such an argument then
+becomes float64, which takes a GPU much longer.
+
 ## Evidence
 Table `library_pairs`: both stances' calls of one line with their shapes, dtypes, layouts, kernels
-and times, and what differs. Calls that differ in nothing but their time are not reported, and on a
-CPU, where the two profiles may have run at different speeds, nothing unless compiled steps are
-slower. More to compute is known from the operations of both stances' products (`kernel_limits`) or
+and times, and what differs. A library's calls that differ in nothing but their time are not
+reported, and on a CPU, where the two profiles may have run at different speeds, nothing unless
+compiled steps are slower. A Triton kernel is found in both profiles by its name; its arguments'
+types are those in the generated code's `triton_meta`. More to compute is known from the operations of both stances' products (`kernel_limits`) or
 from the operator that makes the nested tensor. Of an RNN: its operator runs in eager and not in the
 compiled step.
 
 ## What to do
-It depends on what differs. More to compute: cut the padding off before the call, or keep that
+It depends on what differs. A float64 argument: cast it in the kernel, `eps = eps.to(tl.float32)`,
+or make it a `tl.constexpr`. More to compute: cut the padding off before the call, or keep that
 module in eager. An RNN: leave `torch._dynamo.config.allow_rnn` off. Padded shapes:
 `torch._inductor.config.shape_padding = False`. Another layout:
 `torch._inductor.config.layout_optimization = False` for convolutions, contiguous operands for
@@ -44,6 +51,9 @@ kernel: let Inductor time the library against its own templates with
 - torch/nn/modules/transformer.py, `mask_check`
 - torch/_dynamo/config.py, `allow_rnn`
 - torch/_decomp/decompositions.py, `lstm_impl`
+- torch/_inductor/codegen/triton_utils.py, `signature_of`
+- https://github.com/pytorch/pytorch/pull/170289
+- https://github.com/pytorch/pytorch/pull/190340
 """
 
 from __future__ import annotations
@@ -74,6 +84,7 @@ from traceview.rules.kit import (
 )
 from traceview.words.names import category
 from traceview.words.numbers import flop
+from traceview.words.text import listed
 
 CODE = "TV409"
 NEEDS = frozenset({"library_pairs", "speedups"})
@@ -138,6 +149,13 @@ _CUT = (
     "Cut the padding off before the call: to the longest sequence of the batch, rounded up to a "
     "few sizes. Or keep the encoder in eager, with torch.compiler.disable."
 )
+_COMPARE = (
+    "Compare how eager and compiled code launch it: the grid, num_warps and num_stages, the types "
+    "and alignment of its arguments, the configurations of triton.autotune. The launch is in the "
+    "generated code (TORCH_LOGS=output_code)."
+)
+#: Python floats as Triton passes them; torch keeps the setting for itself.
+_FLOAT32 = "torch._inductor.config._use_fp64_for_unbacked_floats=False"
 #: What else decides which kernel runs.
 _OF_KIND = {
     "attention": " Or choose the backend with torch.nn.attention.sdpa_kernel.",
@@ -156,6 +174,7 @@ def check(
     more = _more_work(tables, step or 0.0, least_share) if hurts and not unrolled else None
     whole = [each for each in (unrolled, more) if each is not None]
     yield from whole
+    yield from _user_kernels(tables, step or 0.0, least_share, least_ratio)
     for row in first_rank(rows(tables, "library_pairs")):
         if any(each.location == Location(row["file"], row["line"]) for each in whole):
             continue
@@ -194,6 +213,88 @@ def check(
             what_to_do=what_to_do + (kinds if cause in ("operator", "kernel") else ""),
             snippet=snippet,
             remedy=_settings(cause, {row["kind"] for row in pairs}),
+            weighs=True,
+        )
+
+
+def _user_kernels(
+    tables: Tables, step: float, least_share: float, least_ratio: float
+) -> Iterator[Finding]:
+    """One finding for each Triton kernel of the user's that takes longer per call."""
+    launches = {
+        (row["stance"], row["name"]): f"{row['programs']:,} programs of {row['threads']:,} threads"
+        for row in first_rank(rows(tables, "kernel_groups"))
+        if row["programs"] and row["threads"]
+    }
+    for row in first_rank(rows(tables, "library_pairs", kind="user_kernel")):
+        counts = {stance: row[f"{stance}_count"] for stance in ("eager", "compiled")}
+        if row["clock"] != "device" or not all(counts.values()):
+            continue
+        # What as many calls as the compiled step makes take in eager.
+        before = row["eager_ms"] / counts["eager"] * counts["compiled"]
+        after = row["compiled_ms"]
+        lost = after - before
+        if not step or lost < least_share * step or after < least_ratio * before:
+            continue
+        name, doubles = row["compiled_kernels"][0], row["float64_arguments"] or []
+        place = Location(row["file"], row["line"]) if row["file"] and row["line"] else None
+        known = [launches.get((stance, name)) for stance in counts]
+        snippet, what_to_do = None, _COMPARE
+        if doubles:
+            several = len(doubles) > 1
+            why = f"compiled code passes {listed(doubles)} as float64"
+            explanation = (
+                f"Python floats reach a Triton kernel as float64 in compiled code, as float32 by "
+                f"Triton's own launch. What is computed with {'them' if several else 'it'} becomes "
+                "float64, which takes a GPU much longer and more registers."
+            )
+            what_to_do = (
+                f"Cast {'them' if several else 'it'} in the kernel, before anything is computed; "
+                "that changes nothing in eager. Or annotate as tl.constexpr what never changes: "
+                "each value is then compiled apart."
+            )
+            lines = (f"{each} = {each}.to(tl.float32)" for each in doubles)
+            snippet = Snippet("python", "\n".join(lines))
+        elif "launch" in row["differs"]:
+            why = f"{known[1]}, in eager {known[0]}"
+            explanation = "Compiled code launches the same kernel in another way than eager does."
+        else:
+            why = "why is not recorded"
+            explanation = (
+                "The same kernel takes longer in compiled code; its arguments have the same types, "
+                "and it has as many programs and threads."
+            )
+        where = f" at {short(place)}" if place else ""
+        yield Finding(
+            code=CODE,
+            rule="ind-slower-library",
+            severity=severity(tables, lost),
+            title=(
+                f"Triton kernel {name}{where}: {milliseconds(after)} compiled, "
+                f"{milliseconds(before)} in eager; {why}"
+            ),
+            explanation=explanation,
+            cost=Cost(lost, None, "compiled less eager time of as many calls of this kernel"),
+            confidence="derived" if row["differs"] else "heuristic",
+            location=place,
+            evidence=(
+                *(
+                    Evidence(
+                        f"{stance}: {counts[stance]:.3g} × "
+                        f"{milliseconds(row[f'{stance}_ms'] / counts[stance])}"
+                        f"{f', {launch}' if launch else ''}",
+                        "library_pairs",
+                    )
+                    for stance, launch in zip(counts, known, strict=True)
+                ),
+                *(
+                    Evidence(f"'{each}': 'fp64' in its triton_meta", "generated_kernels")
+                    for each in doubles
+                ),
+            ),
+            what_to_do=what_to_do,
+            snippet=snippet,
+            remedy=(_FLOAT32,) if doubles else (),
             weighs=True,
         )
 
