@@ -22,9 +22,9 @@ Table `library_pairs`: both stances' calls of one line with their shapes, dtypes
 and times, and what differs. A library's calls that differ in nothing but their time are not
 reported, and on a CPU, where the two profiles may have run at different speeds, nothing unless
 compiled steps are slower. A Triton kernel is found in both profiles by its name; its arguments'
-types are those in the generated code's `triton_meta`. More to compute is known from the operations of both stances' products (`kernel_limits`) or
-from the operator that makes the nested tensor. Of an RNN: its operator runs in eager and not in the
-compiled step.
+types are those in the generated code's `triton_meta`. More to compute is known from the operations
+of both stances' products (`kernel_limits`) or from the operator that makes the nested tensor. Of an
+RNN: its operator runs in eager and not in the compiled step.
 
 ## What to do
 It depends on what differs. A float64 argument: cast it in the kernel, `eps = eps.to(tl.float32)`,
@@ -250,8 +250,8 @@ def _user_kernels(
             )
             what_to_do = (
                 f"Cast {'them' if several else 'it'} in the kernel, before anything is computed; "
-                "that changes nothing in eager. Or annotate as tl.constexpr what never changes: "
-                "each value is then compiled apart."
+                "that changes nothing in eager. Or annotate it as tl.constexpr: Triton then "
+                "compiles the kernel once for each value."
             )
             lines = (f"{each} = {each}.to(tl.float32)" for each in doubles)
             snippet = Snippet("python", "\n".join(lines))
