@@ -13,8 +13,8 @@ into a nested tensor, and does not do so while torch compiles. An LSTM or GRU th
 (`allow_rnn`) becomes small products of each time step, where eager runs one fused kernel of
 cuDNN's.
 
-A Triton kernel of your own runs as it is, but compiled code launches it. torch 2.13 passes Python
-floats to it as float64, Triton's own launch as float32: what is computed with such an argument then
+A Triton kernel of your own runs as it is, but compiled code launches it. torch 2.11 to 2.13 hand it
+Python floats as float64, Triton's own launch as float32: what is computed with such an argument
 becomes float64, which takes a GPU much longer.
 
 ## Evidence
@@ -149,6 +149,19 @@ _CUT = (
     "Cut the padding off before the call: to the longest sequence of the batch, rounded up to a "
     "few sizes. Or keep the encoder in eager, with torch.compiler.disable."
 )
+_IN_DOUBLE = (
+    "Compiled code hands Python floats to a Triton kernel as float64, Triton's own launch as "
+    "float32. What is computed with one becomes float64, which takes a GPU much longer and more "
+    "registers."
+)
+_ALIKE = (
+    "The same kernel takes longer in compiled code, and neither float64 arguments nor the number "
+    "of programs and threads is the reason."
+)
+_CAST = (
+    "Cast to float32 in the kernel, before anything is computed; in eager that changes nothing. Or "
+    "annotate the argument as tl.constexpr: Triton then compiles the kernel once for each value."
+)
 _COMPARE = (
     "Compare how eager and compiled code launch it: the grid, num_warps and num_stages, the types "
     "and alignment of its arguments, the configurations of triton.autotune. The launch is in the "
@@ -239,31 +252,14 @@ def _user_kernels(
         name, doubles = row["compiled_kernels"][0], row["float64_arguments"] or []
         place = Location(row["file"], row["line"]) if row["file"] and row["line"] else None
         known = [launches.get((stance, name)) for stance in counts]
-        snippet, what_to_do = None, _COMPARE
         if doubles:
-            several = len(doubles) > 1
-            why = f"compiled code passes {listed(doubles)} as float64"
-            explanation = (
-                f"Python floats reach a Triton kernel as float64 in compiled code, as float32 by "
-                f"Triton's own launch. What is computed with {'them' if several else 'it'} becomes "
-                "float64, which takes a GPU much longer and more registers."
-            )
-            what_to_do = (
-                f"Cast {'them' if several else 'it'} in the kernel, before anything is computed; "
-                "that changes nothing in eager. Or annotate it as tl.constexpr: Triton then "
-                "compiles the kernel once for each value."
-            )
-            lines = (f"{each} = {each}.to(tl.float32)" for each in doubles)
-            snippet = Snippet("python", "\n".join(lines))
+            why, explanation = f"compiled code passes {listed(doubles)} as float64", _IN_DOUBLE
         elif "launch" in row["differs"]:
             why = f"{known[1]}, in eager {known[0]}"
             explanation = "Compiled code launches the same kernel in another way than eager does."
         else:
-            why = "why is not recorded"
-            explanation = (
-                "The same kernel takes longer in compiled code; its arguments have the same types, "
-                "and it has as many programs and threads."
-            )
+            why, explanation = "why is not recorded", _ALIKE
+        casts = "\n".join(f"{each} = {each}.to(tl.float32)" for each in doubles)
         where = f" at {short(place)}" if place else ""
         yield Finding(
             code=CODE,
@@ -292,8 +288,8 @@ def _user_kernels(
                     for each in doubles
                 ),
             ),
-            what_to_do=what_to_do,
-            snippet=snippet,
+            what_to_do=_CAST if doubles else _COMPARE,
+            snippet=Snippet("python", casts) if doubles else None,
             remedy=(_FLOAT32,) if doubles else (),
             weighs=True,
         )
