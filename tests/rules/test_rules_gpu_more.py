@@ -729,7 +729,7 @@ class TestUserKernel:
 class TestFewPrograms:
     """A kernel of the user's that leaves most of the device idle."""
 
-    def tables(self, make, category="user_kernel", **columns):
+    def tables(self, make, category="user_kernel", waits=0.1, **columns):
         row = {
             "stance": "compiled", "name": "unit_rows", "category": category, "count": 2.0,
             "ms": 8.8, "share": 0.98, "programs": 4, "threads": 128, "multiprocessors": 132,
@@ -742,7 +742,14 @@ class TestFewPrograms:
             for name, line, ms in (("unit_rows", 33, 6.0), ("unit_rows", 52, 2.8), ("scan", 9, 9.0))
         ]  # fmt: skip
         return make(
-            speedups=[STEP], kernel_groups=[eager, row], matched_kernels=ran, kernel_limits=[]
+            speedups=[{**STEP, "compiled_ms": 9.0}],
+            kernel_groups=[eager, row],
+            matched_kernels=ran,
+            kernel_limits=[],
+            accounting=[
+                {"stance": "compiled", "clock": "device", "kind": kind, "category": what, "ms": ms}
+                for kind, what, ms in (("busy", category, 8.9), ("idle", "launch_bound", waits))
+            ],
         )
 
     def test_it_is_advice_and_no_reason_for_a_difference(self, make):
@@ -762,6 +769,9 @@ class TestFewPrograms:
             "compiled: 2 × 4.40 ms, 4 programs, 98 % of the busy time",
         ]
         assert "132 programs" in finding.what_to_do
+        (finding,) = found(ind_slow_kernel, self.tables(make, cpu_op="my::norm", programs=1))
+        assert finding.title.endswith("with 1 block on 132 multiprocessors")
+        assert finding.snippet is None
 
     @pytest.mark.parametrize(
         "columns",
@@ -769,6 +779,8 @@ class TestFewPrograms:
             {"programs": 66},
             {"share": 0.29},
             {"count": 400.0},  # 22 µs each
+            {"ms": 0.8},  # of a step of 9 ms
+            {"waits": 9.0},  # for launches
             {"multiprocessors": None},
             {"programs": None},
             {"ms": None},  # no marked steps

@@ -60,7 +60,7 @@ import polars as pl
 
 from traceview.derive.limits.ceilings import NEAR_LAUNCH_US, in_tf32
 from traceview.json_errors import NOT_JSON
-from traceview.rules._gain import location
+from traceview.rules._gain import is_starved, location
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Cost,
@@ -167,7 +167,7 @@ def check(
     ]
     copies = [row for row in first_rank(rows(tables, "ceilings", kind="copy")) if row["value"]]
     yield from _tiny_products(tables, step or 0.0, least_share)
-    yield from _few_programs(tables)
+    yield from _few_programs(tables, step or 0.0, least_share)
     for row in first_rank(rows(tables, "kernel_limits", stance="compiled")):
         # Far from the bandwidth of memory, with bytes that are known and no matter of a launch.
         known = copies and row["bytes"] and row["bytes_kind"] in ("exact", "at_most")
@@ -259,7 +259,7 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
     )
 
 
-def _few_programs(tables: Tables) -> Iterator[Finding]:
+def _few_programs(tables: Tables, step: float, least_share: float) -> Iterator[Finding]:
     """One finding for each kernel of the user's that leaves most of the device idle."""
     groups = first_rank(rows(tables, "kernel_groups", category="user_kernel"))
     ran = first_rank(rows(tables, "matched_kernels", category="user_kernel"))
@@ -270,6 +270,10 @@ def _few_programs(tables: Tables) -> Iterator[Finding]:
         each = row["ms"] / row["count"]
         if 2 * programs >= most or row["share"] < LEAST_BUSY or each < SHORT_MS:
             continue
+        if not step or row["ms"] < least_share * step or is_starved(tables):
+            continue
+        # A custom operator's kernel may be one of CUDA C++.
+        unit = "block" if "::" in (row["cpu_op"] or "") else "program"
         lines: dict[Location, float] = {}
         for one in ran:
             if one["name"] == row["name"] and one["file"] and one["line"] is not None:
@@ -284,10 +288,10 @@ def _few_programs(tables: Tables) -> Iterator[Finding]:
             severity="warning",
             title=(
                 f"Kernel {row['name']}{where} takes {percent(row['share'])} of the busy time with "
-                f"{plural(programs, 'program')} on {most} multiprocessors"
+                f"{plural(programs, unit)} on {most} multiprocessors"
             ),
             explanation=(
-                f"A program runs on one multiprocessor: {idle} of the device has nothing to do "
+                f"A {unit} runs on one multiprocessor: {idle} of the device has nothing to do "
                 "while this kernel runs, in whatever way the rest is compiled."
             ),
             cost=Cost(
@@ -301,7 +305,7 @@ def _few_programs(tables: Tables) -> Iterator[Finding]:
                 Evidence(
                     f"{one['stance']}: {one['count']:.3g} × "
                     f"{milliseconds(one['ms'] / one['count'])}, "
-                    f"{plural(one['programs'], 'program')}, "
+                    f"{plural(one['programs'], unit)}, "
                     f"{percent(one['share'])} of the busy time",
                     "kernel_groups",
                 )
@@ -309,11 +313,11 @@ def _few_programs(tables: Tables) -> Iterator[Finding]:
                 if one["name"] == row["name"] and one["programs"] and one["ms"] and one["count"]
             ),
             what_to_do=(
-                f"Launch {most} programs or more: one for each row or tile, or, where programs "
-                "loop over rows, as many as the device has multiprocessors, times what fits on "
-                "one. Where each row is long, let several programs share it."
+                f"Launch {most} {unit}s or more: one for each row or tile, or, where {unit}s loop "
+                "over rows, as many as the device has multiprocessors, times what fits on one. "
+                f"Where rows are few and long, let several {unit}s share one."
             ),
-            snippet=_EACH_SM,
+            snippet=_EACH_SM if unit == "program" else None,
             due_ms=0.0,
         )
 

@@ -70,8 +70,10 @@ from traceview.rules.kit import (
     Row,
     Snippet,
     Tables,
+    first,
     first_rank,
     frame,
+    from_row,
     milliseconds,
     outcome,
     percent,
@@ -259,6 +261,7 @@ def _user_kernels(
             explanation = "Compiled code launches the same kernel in another way than eager does."
         else:
             why, explanation = "why is not recorded", _ALIKE
+        code = first(tables, "generated_kernels", kernel_name=(row["compiled_ops"] or [None])[0])
         casts = "\n".join(f"{each} = {each}.to(tl.float32)" for each in doubles)
         where = f" at {short(place)}" if place else ""
         yield Finding(
@@ -284,7 +287,9 @@ def _user_kernels(
                     for stance, launch in zip(counts, known, strict=True)
                 ),
                 *(
-                    Evidence(f"'{each}': 'fp64' in its triton_meta", "generated_kernels")
+                    from_row(
+                        f"'{each}': 'fp64' in its triton_meta", "generated_kernels", code or {}
+                    )
                     for each in doubles
                 ),
             ),
