@@ -262,7 +262,8 @@ def _user_kernels(
         else:
             why, explanation = "why is not recorded", _ALIKE
         code = first(tables, "generated_kernels", kernel_name=(row["compiled_ops"] or [None])[0])
-        casts = "\n".join(f"{each} = {each}.to(tl.float32)" for each in doubles)
+        casts = "\n".join(f"{one} = {one}.to(tl.float32)" for one in doubles)
+        each = {s: f"{n:.3g} × {milliseconds(row[f'{s}_ms'] / n)}" for s, n in counts.items()}
         where = f" at {short(place)}" if place else ""
         yield Finding(
             code=CODE,
@@ -278,19 +279,12 @@ def _user_kernels(
             location=place,
             evidence=(
                 *(
-                    Evidence(
-                        f"{stance}: {counts[stance]:.3g} × "
-                        f"{milliseconds(row[f'{stance}_ms'] / counts[stance])}"
-                        f"{f', {launch}' if launch else ''}",
-                        "library_pairs",
-                    )
-                    for stance, launch in zip(counts, known, strict=True)
+                    Evidence(f"{stance}: {calls}{f', {launch}' if launch else ''}", "library_pairs")
+                    for (stance, calls), launch in zip(each.items(), known, strict=True)
                 ),
                 *(
-                    from_row(
-                        f"'{each}': 'fp64' in its triton_meta", "generated_kernels", code or {}
-                    )
-                    for each in doubles
+                    from_row(f"'{one}': 'fp64' in triton_meta", "generated_kernels", code or {})
+                    for one in doubles
                 ),
             ),
             what_to_do=_CAST if doubles else _COMPARE,
