@@ -248,3 +248,17 @@ def test_categories_of_the_accounting_are_those_of_the_kernels():
     tables = tables_of([k(10, 40, 1, launched=5, category="attention")])
     busy = profile_tables(tables)["accounting"].filter(pl.col("kind") == "busy")
     assert busy["category"].to_list() == ["attention"]
+
+
+def test_groups_know_the_programs_of_their_largest_launch():
+    sizes = [("[4, 1, 1]", "[128, 1, 1]"), ("[8, 2, 1]", "[32, 4, 1]")]
+    kernels = [
+        k(10 * n, 5, n, 1, grid=grid, block=block, multiprocessors=132)
+        for n, (grid, block) in enumerate(sizes, 1)
+    ]
+    for row in kernels:
+        row["name"] = "own"
+    (group,) = profile_tables(tables_of(kernels))["kernel_groups"].to_dicts()
+    assert (group["programs"], group["threads"], group["multiprocessors"]) == (16, 128, 132)
+    (group,) = profile_tables(tables_of([k(10, 5, 1, 1, "copy")]))["kernel_groups"].to_dicts()
+    assert (group["programs"], group["threads"], group["multiprocessors"]) == (None, None, None)

@@ -7,7 +7,7 @@ import json
 
 import polars as pl
 import pytest
-from kineto_traces import BASE_US, cpp_layout, event, gpu_step, kernel
+from kineto_traces import BASE_US, cpp_layout, event, gpu_step, kernel, launch
 
 from traceview.inputs.streams import DamagedInput
 from traceview.parse.damage import Damage
@@ -51,6 +51,13 @@ def test_a_trace_tells_its_rank_and_when_it_began():
     assert row["zero_ns"] == BASE_NS + 4_404_778_133_721_275
     assert (row["span_ns"], row["events"]) == (10_000, 2)
     assert set(read(data)[0]["cpu_ops"]["rank"]) == {5}
+
+
+def test_kernels_know_the_multiprocessors_of_the_device():
+    step = [launch(5, 2, 11), kernel("own", 10, 5, 11, grid=[4, 1, 1])]
+    for device, known in (({"numSms": 132}, 132), ({"numSms": "many"}, None), ({}, None)):
+        (row,) = read(with_head(step, deviceProperties=[device]))[0]["kernels"].to_dicts()
+        assert (row["multiprocessors"], row["grid"]) == (known, "[4, 1, 1]")
 
 
 def test_what_stands_behind_the_events_is_known_too():

@@ -657,6 +657,141 @@ class TestMoreWork:
         assert found(ind_slower_library, tables) == []
 
 
+class TestUserKernel:
+    """A Triton kernel of the user's that takes longer in compiled steps."""
+
+    def tables(self, make, *, float64=(), differs=(), **columns):
+        pair = {
+            "kind": "user_kernel", "file": FILE, "line": 33, "eager_ms": 4.4, "compiled_ms": 8.8,
+            "ms": 4.4, "eager_count": 2.0, "compiled_count": 2.0, "clock": "device",
+            "eager_kernels": ["unit_rows"], "compiled_kernels": ["unit_rows"],
+            "differs": list(differs), "float64_arguments": list(float64), **columns,
+        }  # fmt: skip
+        groups = [
+            {"stance": "eager", "name": "unit_rows", "programs": 4096, "threads": 256},
+            {"stance": "compiled", "name": "unit_rows", "programs": 4, "threads": 128},
+        ]
+        return make(
+            speedups=[{"outcome": "hurt", "eager_ms": 5.0, "compiled_ms": 9.0, "speedup": 0.55}],
+            library_pairs=[pair],
+            kernel_groups=groups,
+        )
+
+    def test_arguments_that_are_float64(self, make):
+        tables = self.tables(make, float64=["eps", "scale"], differs=["float64", "launch"])
+        (finding,) = found(ind_slower_library, tables)
+        assert finding.title == (
+            "Triton kernel unit_rows at model.py:33: 8.80 ms compiled, 4.40 ms in eager; compiled "
+            "code passes eps and scale as float64"
+        )
+        assert (finding.severity, finding.confidence) == ("warning", "derived")
+        assert (finding.location.line, finding.cost.ms_per_step) == (33, pytest.approx(4.4))
+        assert finding.evidence[0].text.startswith("eager: 2 × 2.20 ms, 4,096 programs of 256")
+        assert finding.snippet.text.splitlines() == [
+            "eps = eps.to(tl.float32)", "scale = scale.to(tl.float32)",
+        ]  # fmt: skip
+        assert finding.remedy == ("torch._inductor.config._use_fp64_for_unbacked_floats=False",)
+
+    @pytest.mark.parametrize(
+        ("differs", "says", "confidence"),
+        [
+            (["launch"], "4 programs of 128 threads, in eager 4,096 programs of 256 threads",
+             "derived"),
+            ([], "why is not recorded", "heuristic"),
+        ],
+    )  # fmt: skip
+    def test_another_launch_and_an_unknown_reason(self, make, differs, says, confidence):
+        (finding,) = found(ind_slower_library, self.tables(make, differs=differs))
+        assert finding.title.endswith(f"; {says}")
+        assert (finding.confidence, finding.remedy, finding.snippet) == (confidence, (), None)
+
+    def test_more_calls_are_not_slower_calls(self, make):
+        tables = self.tables(make, float64=["eps"], differs=["float64"], compiled_count=4.0)
+        assert found(ind_slower_library, tables) == []
+        tables = self.tables(make, differs=["float64"], float64=["eps"], compiled_count=3.0)
+        (finding,) = found(ind_slower_library, tables)
+        assert finding.cost.ms_per_step == pytest.approx(8.8 - 6.6)
+
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            {"eager_ms": 8.0},
+            {"eager_ms": 0.1, "compiled_ms": 0.3},
+            {"clock": "host"},
+            {"eager_count": 0.0},
+        ],
+    )
+    def test_what_is_not_said(self, make, columns):
+        tables = self.tables(make, float64=["eps"], differs=["float64"], **columns)
+        assert found(ind_slower_library, tables) == []
+
+
+class TestFewPrograms:
+    """A kernel of the user's that leaves most of the device idle."""
+
+    def tables(self, make, category="user_kernel", waits=0.1, **columns):
+        row = {
+            "stance": "compiled", "name": "unit_rows", "category": category, "count": 2.0,
+            "ms": 8.8, "share": 0.98, "programs": 4, "threads": 128, "multiprocessors": 132,
+            **columns,
+        }  # fmt: skip
+        eager = {**row, "stance": "eager", "ms": 4.4, "share": 0.89}
+        ran = [
+            {"stance": "compiled", "category": category, "name": name, "file": FILE, "line": line,
+             "ms": ms}
+            for name, line, ms in (("unit_rows", 33, 6.0), ("unit_rows", 52, 2.8), ("scan", 9, 9.0))
+        ]  # fmt: skip
+        return make(
+            speedups=[{**STEP, "compiled_ms": 9.0}],
+            kernel_groups=[eager, row],
+            matched_kernels=ran,
+            kernel_limits=[],
+            accounting=[
+                {"stance": "compiled", "clock": "device", "kind": kind, "category": what, "ms": ms}
+                for kind, what, ms in (("busy", category, 8.9), ("idle", "launch_bound", waits))
+            ],
+        )
+
+    def test_it_is_advice_and_no_reason_for_a_difference(self, make):
+        (finding,) = found(ind_slow_kernel, self.tables(make))
+        assert finding.title == (
+            "Kernel unit_rows at model.py:33 takes 98 % of the busy time with 4 programs on "
+            "132 multiprocessors"
+        )
+        assert (finding.severity, finding.due_ms, finding.cost.ms_per_step) == (
+            "warning",
+            0.0,
+            None,
+        )
+        assert [place.line for place in (finding.location, *finding.also_at)] == [33, 52]
+        assert [one.text for one in finding.evidence] == [
+            "eager: 2 × 2.20 ms, 4 programs, 89 % of the busy time",
+            "compiled: 2 × 4.40 ms, 4 programs, 98 % of the busy time",
+        ]
+        assert "132 programs" in finding.what_to_do
+        (finding,) = found(ind_slow_kernel, self.tables(make, cpu_op="my::norm", programs=1))
+        assert finding.title.endswith("with 1 block on 132 multiprocessors")
+        assert finding.snippet is None
+
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            {"programs": 66},
+            {"share": 0.29},
+            {"count": 400.0},  # 22 µs each
+            {"ms": 0.8},  # of a step of 9 ms
+            {"waits": 9.0},  # for launches
+            {"multiprocessors": None},
+            {"programs": None},
+            {"ms": None},  # no marked steps
+            {"category": "gemm"},
+        ],
+    )
+    def test_what_is_not_said(self, make, columns):
+        assert found(ind_slow_kernel, self.tables(make, **columns)) == []
+        assert found(ind_slow_kernel, self.tables(make, programs=65, share=0.31, count=100.0))
+
+
 class TestSlowKernel:
     SOURCE = """
 import triton

@@ -4,7 +4,13 @@ import pytest
 
 from traceview.derive.limits.generated import kernel_work
 from traceview.derive.limits.work import Tensor
-from traceview.torchtext.kernel_source import Additions, additions, read_kernel, repeated_in_triton
+from traceview.torchtext.kernel_source import (
+    Additions,
+    additions,
+    float64_arguments,
+    read_kernel,
+    repeated_in_triton,
+)
 
 HEAD = """
 @triton_heuristics.pointwise(
@@ -300,3 +306,10 @@ def test_atomic_additions_and_the_places_that_they_meet_at(index, places):
     assert additions(added) == Additions(64_000, places)
     assert additions(LOOKED_UP) is None
     assert additions(added.replace("tl.device_assert", "# ")) is None
+
+
+def test_numbers_that_a_triton_kernel_takes_as_float64():
+    meta = "triton_meta={'signature': {'x_ptr': '*fp64', 'eps': 'fp64', 'B': 'constexpr'"
+    body = "@triton.jit\ndef own(x_ptr, eps, B: tl.constexpr):\n    kinds = {'no': 'fp64'}\n"
+    assert float64_arguments(f"{meta}}}}}\n{body}") == ["eps"]
+    assert float64_arguments(body) == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import polars as pl
@@ -14,6 +16,13 @@ from traceview.torchtext.output_code import PROFILED_CPP
 Row = dict[str, Any]
 
 _MOST_COMMON = pl.col("cpu_op").drop_nulls().mode(maintain_order=True).first()
+#: What is known of executions on a device alone.
+_OF_DEVICE = {
+    "cpu_op": pl.String,
+    "grid": pl.String,
+    "block": pl.String,
+    "multiprocessors": pl.Int32,
+}
 
 
 class Origins:
@@ -53,9 +62,9 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
     frame = window.kernels if window.on_device else window.working_operators
     ns = "duration_ns" if window.on_device else "self_ns"
     if not window.on_device:
-        frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias("cpu_op"))
+        frame = frame.with_columns(pl.lit(None, t).alias(name) for name, t in _OF_DEVICE.items())
     frame = frame.select(
-        "pass", "rank", "name", "category", "cpu_op", "graph_key", "compile_id", ns
+        "pass", "rank", "name", "category", "graph_key", "compile_id", ns, *_OF_DEVICE
     )
     frame = frame.join(known, on=["pass", "rank", "graph_key"], how="left", nulls_equal=True)
     frame = frame.with_columns(
@@ -69,6 +78,8 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
         pl.col(ns).sum().alias("ns"),
         _MOST_COMMON.alias("cpu_op"),
         pl.col("graph_key").first(),
+        pl.col("grid", "block").unique(),
+        pl.col("multiprocessors").first(),
     )
     rows = []
     for group in groups.iter_rows(named=True):
@@ -88,9 +99,18 @@ def kernel_groups(window: Window, origins: Origins, known: pl.DataFrame) -> list
                 "share": group["ns"] / total,
                 "clock": window.clock,
                 "cpu_op": group["cpu_op"],
+                "programs": _most(group["grid"]),
+                "threads": _most(group["block"]),
+                "multiprocessors": group["multiprocessors"],
                 "compile_id": group["compile_id"] or (origin and origin["compile_id"]),
                 "fused_ops": origin and origin["fused_ops"],
                 "user_lines": origin and origin["user_lines"],
             }
         )
     return rows
+
+
+def _most(sizes: Iterable[str | None]) -> int | None:
+    """The largest of ``sizes``, as ``[4, 1, 1]``; None where none is known."""
+    known = [prod(map(int, found)) for size in sizes if (found := re.findall(r"\d+", size or ""))]
+    return max(known, default=None)

@@ -3,7 +3,8 @@
 A generated kernel that takes a good part of the step, moves its bytes at less than 40 % of the
 bandwidth that this device reached in a copy, and has too little arithmetic to be the reason. Or one
 that adds many values to few places. Or batched products of tiny matrices (8×8 at most), far from
-what the device can do.
+what the device can do. Or a kernel of your own that takes 30 % or more of the busy time with fewer
+programs than half of the multiprocessors.
 
 ## Why it costs
 A pointwise kernel or a reduction is as fast as memory when it reads it in order. One that reads
@@ -11,7 +12,8 @@ single elements through an index moves 32 bytes for each of them, and no tuning 
 may have block sizes that do not suit them. Additions to the same place (`scatter_add`, `index_add`,
 the gradient of an embedding) wait for each other. A library's kernel is made for large matrices: of
 a 4×4 product it fills a corner of a tile, for each matrix of the batch. Inductor leaves batched
-products to the library, and nothing fuses with them.
+products to the library, and nothing fuses with them. A program runs on one multiprocessor: with
+fewer programs the others have nothing to do.
 
 ## Evidence
 The kernel's bytes according to its generated code (the rule is silent where they are not known),
@@ -21,16 +23,19 @@ are not judged.
 An exponential or a division counts as 20 instructions, which makes the rule silent rather than
 wrong. Loads through an index are read from the kernel's source. So are atomic additions and the
 range that their index is checked for: reported are 100 values or more for a place. Spilled
-registers are not recorded.
+registers are not recorded. Programs are the grid of the kernel's largest launch in the profile,
+which also has the number of multiprocessors. Kernels below 50 µs have little work and are not
+reported.
 
 ## What to do
-Additions: add to several copies of the places, spread by the position of the value, and sum the
-copies at the end. Tiny products: write them as multiply and sum, which Inductor fuses into one
-kernel with what is around them. Loads through an index: nothing to tune. Look up whole rows instead
-of elements, sort the index where the order does not matter, so that neighbors are read together, or
-use a narrower dtype. Others: with `TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1` torch times more
-block sizes, once and while compiling; compare. If nothing helps, report the kernel upstream with
-torch's own fx_graph_runnable.
+Few programs: launch as many as there are multiprocessors or more, one for each row or tile, and let
+programs share long rows. Additions: add to several copies of the places, spread by the position of
+the value, and sum the copies at the end. Tiny products: write them as multiply and sum, which
+Inductor fuses into one kernel with what is around them. Loads through an index: nothing to tune.
+Look up whole rows instead of elements, sort the index where the order does not matter, so that
+neighbors are read together, or use a narrower dtype. Others: with
+`TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1` torch times more block sizes, once and while compiling;
+compare. If nothing helps, report the kernel upstream with torch's own fx_graph_runnable.
 
 ## Settings
 - `least_share`: part of the step, 0 to 1, that the kernel must take.
@@ -43,6 +48,7 @@ torch's own fx_graph_runnable.
 - torch/_inductor/runtime/coordinate_descent_tuner.py
 - https://github.com/pytorch/pytorch/pull/108193
 - https://github.com/pytorch/pytorch/issues/179494
+- https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html
 """
 
 from __future__ import annotations
@@ -54,7 +60,7 @@ import polars as pl
 
 from traceview.derive.limits.ceilings import NEAR_LAUNCH_US, in_tf32
 from traceview.json_errors import NOT_JSON
-from traceview.rules._gain import location
+from traceview.rules._gain import is_starved, location
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Cost,
@@ -71,6 +77,7 @@ from traceview.rules.kit import (
     from_row,
     milliseconds,
     percent,
+    plural,
     rows,
     severity,
     short,
@@ -94,6 +101,10 @@ MOST_SIZE = 8
 FAR_FROM_CEILING = 0.10
 #: Values for one place from which additions wait for each other, whatever their order.
 LEAST_CROWD = 100
+#: Part of the busy time that a kernel with few programs must take: others are not worth a change.
+LEAST_BUSY = 0.30
+#: A shorter kernel has little work: launching more programs would hardly shorten it.
+SHORT_MS = 0.05
 _BATCHED = {"aten::bmm": 0, "aten::baddbmm": 1}
 #: Arithmetic that takes more than this part of the kernel's time may be what makes it slow.
 _MOST_ARITHMETIC = 0.25
@@ -119,6 +130,11 @@ _COPIES = Snippet(
     "lane = torch.arange(values.shape[0], device=values.device) % 1024\n"
     "sums = values.new_zeros(bins * 1024).index_add(0, index * 1024 + lane, values)\n"
     "sums = sums.view(bins, 1024).sum(1)",
+)
+_EACH_SM = Snippet(
+    "python",
+    "device = torch.cuda.get_device_properties(x.device)\n"
+    "grid = (min(n_rows, 4 * device.multi_processor_count),)",
 )
 _LOCALITY = (
     "Nothing to tune. Look up whole rows instead of elements, sort the index where the order does "
@@ -151,6 +167,7 @@ def check(
     ]
     copies = [row for row in first_rank(rows(tables, "ceilings", kind="copy")) if row["value"]]
     yield from _tiny_products(tables, step or 0.0, least_share)
+    yield from _few_programs(tables, step or 0.0, least_share)
     for row in first_rank(rows(tables, "kernel_limits", stance="compiled")):
         # Far from the bandwidth of memory, with bytes that are known and no matter of a launch.
         known = copies and row["bytes"] and row["bytes_kind"] in ("exact", "at_most")
@@ -240,6 +257,69 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
         what_to_do=_SUMMED,
         snippet=Snippet("python", "(a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)  # a @ b"),
     )
+
+
+def _few_programs(tables: Tables, step: float, least_share: float) -> Iterator[Finding]:
+    """One finding for each kernel of the user's that leaves most of the device idle."""
+    groups = first_rank(rows(tables, "kernel_groups", category="user_kernel"))
+    ran = first_rank(rows(tables, "matched_kernels", category="user_kernel"))
+    for row in groups:
+        programs, most = row["programs"], row["multiprocessors"]
+        if row["stance"] != "compiled" or not (programs and most and row["ms"] and row["count"]):
+            continue
+        each = row["ms"] / row["count"]
+        if 2 * programs >= most or row["share"] < LEAST_BUSY or each < SHORT_MS:
+            continue
+        if not step or row["ms"] < least_share * step or is_starved(tables):
+            continue
+        # A custom operator's kernel may be one of CUDA C++.
+        unit = "block" if "::" in (row["cpu_op"] or "") else "program"
+        lines: dict[Location, float] = {}
+        for one in ran:
+            if one["name"] == row["name"] and one["file"] and one["line"] is not None:
+                place = Location(one["file"], one["line"])
+                lines[place] = lines.get(place, 0.0) + one["ms"]
+        places = sorted(lines, key=lambda place: -lines[place])
+        where = f" at {short(places[0])}" if places else ""
+        idle = percent(1 - programs / most)
+        yield Finding(
+            code=CODE,
+            rule="ind-slow-kernel",
+            severity="warning",
+            title=(
+                f"Kernel {row['name']}{where} takes {percent(row['share'])} of the busy time with "
+                f"{plural(programs, unit)} on {most} multiprocessors"
+            ),
+            explanation=(
+                f"A {unit} runs on one multiprocessor: {idle} of the device has nothing to do "
+                "while this kernel runs, in whatever way the rest is compiled."
+            ),
+            cost=Cost(
+                about=f"{milliseconds(row['ms'])} of a step in this kernel, {idle} of the device "
+                "idle meanwhile"
+            ),
+            confidence="measured",
+            location=places[0] if places else None,
+            also_at=tuple(places[1:4]),
+            evidence=tuple(
+                Evidence(
+                    f"{one['stance']}: {one['count']:.3g} × "
+                    f"{milliseconds(one['ms'] / one['count'])}, "
+                    f"{plural(one['programs'], unit)}, "
+                    f"{percent(one['share'])} of the busy time",
+                    "kernel_groups",
+                )
+                for one in groups
+                if one["name"] == row["name"] and one["programs"] and one["ms"] and one["count"]
+            ),
+            what_to_do=(
+                f"Launch {most} {unit}s or more: one for each row or tile, or, where {unit}s loop "
+                "over rows, as many as the device has multiprocessors, times what fits on one. "
+                f"Where rows are few and long, let several {unit}s share one."
+            ),
+            snippet=_EACH_SM if unit == "program" else None,
+            due_ms=0.0,
+        )
 
 
 def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: float) -> Finding:

@@ -1,7 +1,8 @@
 """
 ## What it finds
 Work of a library (a matrix product, a convolution, attention, an operator without generated code)
-that takes longer in the compiled step than the same work takes in eager.
+that takes longer in the compiled step than the same work takes in eager. Or a Triton kernel of your
+own that does.
 
 ## Why it costs
 torch.compile may call the library another way: with operands in another memory layout or padded, by
@@ -12,16 +13,22 @@ into a nested tensor, and does not do so while torch compiles. An LSTM or GRU th
 (`allow_rnn`) becomes small products of each time step, where eager runs one fused kernel of
 cuDNN's.
 
+A Triton kernel of your own runs as it is, but compiled code launches it. torch 2.11 to 2.13 hand it
+Python floats as float64, Triton's own launch as float32: what is computed with such an argument
+becomes float64, which takes a GPU much longer.
+
 ## Evidence
 Table `library_pairs`: both stances' calls of one line with their shapes, dtypes, layouts, kernels
-and times, and what differs. Calls that differ in nothing but their time are not reported, and on a
-CPU, where the two profiles may have run at different speeds, nothing unless compiled steps are
-slower. More to compute is known from the operations of both stances' products (`kernel_limits`) or
-from the operator that makes the nested tensor. Of an RNN: its operator runs in eager and not in the
-compiled step.
+and times, and what differs. A library's calls that differ in nothing but their time are not
+reported, and on a CPU, where the two profiles may have run at different speeds, nothing unless
+compiled steps are slower. A Triton kernel is found in both profiles by its name; its arguments'
+types are those in the generated code's `triton_meta`. More to compute is known from the operations
+of both stances' products (`kernel_limits`) or from the operator that makes the nested tensor. Of an
+RNN: its operator runs in eager and not in the compiled step.
 
 ## What to do
-It depends on what differs. More to compute: cut the padding off before the call, or keep that
+It depends on what differs. A float64 argument: cast it in the kernel, `eps = eps.to(tl.float32)`,
+or make it a `tl.constexpr`. More to compute: cut the padding off before the call, or keep that
 module in eager. An RNN: leave `torch._dynamo.config.allow_rnn` off. Padded shapes:
 `torch._inductor.config.shape_padding = False`. Another layout:
 `torch._inductor.config.layout_optimization = False` for convolutions, contiguous operands for
@@ -44,6 +51,9 @@ kernel: let Inductor time the library against its own templates with
 - torch/nn/modules/transformer.py, `mask_check`
 - torch/_dynamo/config.py, `allow_rnn`
 - torch/_decomp/decompositions.py, `lstm_impl`
+- torch/_inductor/codegen/triton_utils.py, `signature_of`
+- https://github.com/pytorch/pytorch/pull/170289
+- https://github.com/pytorch/pytorch/pull/190340
 """
 
 from __future__ import annotations
@@ -60,8 +70,10 @@ from traceview.rules.kit import (
     Row,
     Snippet,
     Tables,
+    first,
     first_rank,
     frame,
+    from_row,
     milliseconds,
     outcome,
     percent,
@@ -74,6 +86,7 @@ from traceview.rules.kit import (
 )
 from traceview.words.names import category
 from traceview.words.numbers import flop
+from traceview.words.text import listed
 
 CODE = "TV409"
 NEEDS = frozenset({"library_pairs", "speedups"})
@@ -138,6 +151,26 @@ _CUT = (
     "Cut the padding off before the call: to the longest sequence of the batch, rounded up to a "
     "few sizes. Or keep the encoder in eager, with torch.compiler.disable."
 )
+_IN_DOUBLE = (
+    "Compiled code hands Python floats to a Triton kernel as float64, Triton's own launch as "
+    "float32. What is computed with one becomes float64, which takes a GPU much longer and more "
+    "registers."
+)
+_ALIKE = (
+    "The same kernel takes longer in compiled code, and neither float64 arguments nor the number "
+    "of programs and threads is the reason."
+)
+_CAST = (
+    "Cast to float32 in the kernel, before anything is computed; in eager that changes nothing. Or "
+    "annotate the argument as tl.constexpr: Triton then compiles the kernel once for each value."
+)
+_COMPARE = (
+    "Compare how eager and compiled code launch it: the grid, num_warps and num_stages, the types "
+    "and alignment of its arguments, the configurations of triton.autotune. The launch is in the "
+    "generated code (TORCH_LOGS=output_code)."
+)
+#: Python floats as Triton passes them; torch keeps the setting for itself.
+_FLOAT32 = "torch._inductor.config._use_fp64_for_unbacked_floats=False"
 #: What else decides which kernel runs.
 _OF_KIND = {
     "attention": " Or choose the backend with torch.nn.attention.sdpa_kernel.",
@@ -156,6 +189,7 @@ def check(
     more = _more_work(tables, step or 0.0, least_share) if hurts and not unrolled else None
     whole = [each for each in (unrolled, more) if each is not None]
     yield from whole
+    yield from _user_kernels(tables, step or 0.0, least_share, least_ratio)
     for row in first_rank(rows(tables, "library_pairs")):
         if any(each.location == Location(row["file"], row["line"]) for each in whole):
             continue
@@ -194,6 +228,68 @@ def check(
             what_to_do=what_to_do + (kinds if cause in ("operator", "kernel") else ""),
             snippet=snippet,
             remedy=_settings(cause, {row["kind"] for row in pairs}),
+            weighs=True,
+        )
+
+
+def _user_kernels(
+    tables: Tables, step: float, least_share: float, least_ratio: float
+) -> Iterator[Finding]:
+    """One finding for each Triton kernel of the user's that takes longer per call."""
+    launches = {
+        (row["stance"], row["name"]): f"{row['programs']:,} programs of {row['threads']:,} threads"
+        for row in first_rank(rows(tables, "kernel_groups"))
+        if row["programs"] and row["threads"]
+    }
+    for row in first_rank(rows(tables, "library_pairs", kind="user_kernel")):
+        counts = {stance: row[f"{stance}_count"] for stance in ("eager", "compiled")}
+        if row["clock"] != "device" or not all(counts.values()):
+            continue
+        # What as many calls as the compiled step makes take in eager.
+        before = row["eager_ms"] / counts["eager"] * counts["compiled"]
+        after = row["compiled_ms"]
+        lost = after - before
+        if not step or lost < least_share * step or after < least_ratio * before:
+            continue
+        name, doubles = row["compiled_kernels"][0], row["float64_arguments"] or []
+        place = Location(row["file"], row["line"]) if row["file"] and row["line"] else None
+        known = [launches.get((stance, name)) for stance in counts]
+        if doubles:
+            why, explanation = f"compiled code passes {listed(doubles)} as float64", _IN_DOUBLE
+        elif "launch" in row["differs"]:
+            why = f"{known[1]}, in eager {known[0]}"
+            explanation = "Compiled code launches the same kernel in another way than eager does."
+        else:
+            why, explanation = "why is not recorded", _ALIKE
+        code = first(tables, "generated_kernels", kernel_name=(row["compiled_ops"] or [None])[0])
+        casts = "\n".join(f"{one} = {one}.to(tl.float32)" for one in doubles)
+        each = {s: f"{n:.3g} × {milliseconds(row[f'{s}_ms'] / n)}" for s, n in counts.items()}
+        where = f" at {short(place)}" if place else ""
+        yield Finding(
+            code=CODE,
+            rule="ind-slower-library",
+            severity=severity(tables, lost),
+            title=(
+                f"Triton kernel {name}{where}: {milliseconds(after)} compiled, "
+                f"{milliseconds(before)} in eager; {why}"
+            ),
+            explanation=explanation,
+            cost=Cost(lost, None, "compiled less eager time of as many calls of this kernel"),
+            confidence="derived" if row["differs"] else "heuristic",
+            location=place,
+            evidence=(
+                *(
+                    Evidence(f"{stance}: {calls}{f', {launch}' if launch else ''}", "library_pairs")
+                    for (stance, calls), launch in zip(each.items(), known, strict=True)
+                ),
+                *(
+                    from_row(f"'{one}': 'fp64' in triton_meta", "generated_kernels", code or {})
+                    for one in doubles
+                ),
+            ),
+            what_to_do=_CAST if doubles else _COMPARE,
+            snippet=Snippet("python", casts) if doubles else None,
+            remedy=(_FLOAT32,) if doubles else (),
             weighs=True,
         )
 

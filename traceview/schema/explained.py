@@ -87,9 +87,9 @@ SHAPE_GAINS = table("shape_gains", "what another way to do the step's heaviest l
     Column("clock", pl.String, "device or host"),
 )
 
-LIBRARY_PAIRS = table("library_pairs", "the same work of a library (product, convolution, attention, or an operator without generated code) in both stances, largest loss first",
+LIBRARY_PAIRS = table("library_pairs", "the same work of a library (product, convolution, attention, or an operator without generated code), or of the user's own kernel, in both stances, largest loss first",
     Column("group_id", pl.Int32, "see match_groups"),
-    Column("kind", pl.String, "gemm, convolution, attention, or the operator"),
+    Column("kind", pl.String, "gemm, convolution, attention, user_kernel (paired by its name), or the operator"),
     Column("shape", pl.String, "in eager, as in matched_kernels"),
     Column("compiled_shape", pl.String, "in the compiled step, where it is another"),
     Column("backward", pl.Boolean, "whether it is a backward's"),
@@ -108,7 +108,8 @@ LIBRARY_PAIRS = table("library_pairs", "the same work of a library (product, con
     Column("eager_ms", pl.Float64, "per step"),
     Column("compiled_ms", pl.Float64, "per step"),
     Column("ms", pl.Float64, "compiled less eager"),
-    Column("differs", pl.List(pl.String), "what is not the same: padded (another shape), generated (no library any more), operator, dtype, layout, kernel"),
+    Column("float64_arguments", pl.List(pl.String), "of a user_kernel: numbers that compiled code passes as float64"),
+    Column("differs", pl.List(pl.String), "what is not the same: padded (another shape), generated (no library any more), operator, dtype, layout, kernel; of a user_kernel: float64 (numbers that it takes), launch (programs or threads)"),
     Column("clock", pl.String, "device or host"),
 )
 

@@ -40,6 +40,7 @@ KERNELS = table("kernels", "one execution on a device: kernel, copy or memset",
     Column("bytes", pl.Int64, "bytes moved, for copies and memsets"),
     Column("grid", pl.String, "grid, as written"),
     Column("block", pl.String, "block, as written"),
+    Column("multiprocessors", pl.Int32, "of the trace's first device (SMs); null: not recorded"),
     Column("region", pl.String, "traceview's own mark of the enclosing region call; null outside"),
 )
 

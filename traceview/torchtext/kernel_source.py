@@ -34,6 +34,7 @@ _TRITON_HEAD = re.compile(
 )
 _CPP_HEAD = re.compile(r'extern "C"[^\n(]{0,200}\(\s*(?P<params>[^)]{0,20000})\)\s*\{')
 _SIGNATURE = re.compile(r"'(\w+)': '\*(?:const )?(\w+)'")
+_FLOAT64_ARGUMENT = re.compile(r"'(\w+)': 'fp64'")
 _CPP_PARAM = re.compile(
     r"^(?P<const>const )?(?P<type>[\w: ]+?)\s*(?P<pointer>\*)?\s*(?:__restrict__ )?(?P<name>\w+)$"
 )
@@ -334,6 +335,15 @@ class CppCode:
 def uses_float64(source: str) -> bool:
     """Whether a kernel computes in float64, or reads or writes it."""
     return _FLOAT64.search(source) is not None
+
+
+def float64_arguments(source: str) -> list[str]:
+    """Numbers that a Triton kernel takes as float64, by its signature in ``triton_meta``.
+
+    A user's kernel gets Python floats that way (``signature_of``, _inductor/codegen/
+    triton_utils.py); Triton's own launch passes them as float32.
+    """
+    return _FLOAT64_ARGUMENT.findall(source.partition(_JIT)[0])
 
 
 def instructions(source: str) -> int | None:

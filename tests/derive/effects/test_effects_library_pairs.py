@@ -3,17 +3,18 @@
 from effect_steps import account, kernel
 
 from traceview.derive.effects.kernels import timed_kernels
-from traceview.derive.effects.library_pairs import library_pairs
+from traceview.derive.effects.library_pairs import OwnKernels, library_pairs
 
 
-def pairs(*kernels):
+def pairs(*kernels, groups=(), generated=()):
     busy = {(row["stance"], row["category"]): 0.0 for row in kernels}
     for row in kernels:
         busy[row["stance"], row["category"]] += row["ms"]
     columns = ("file", "line", "how", "compile_id", "aot_id", "ops", "source_nodes", "cpu_op")
     columns += ("shape", "dtype", "layout")
     rows = [dict.fromkeys(columns) | row for row in kernels]
-    return library_pairs(timed_kernels(rows, [account(*key, ms) for key, ms in busy.items()]))
+    timed = timed_kernels(rows, [account(*key, ms) for key, ms in busy.items()])
+    return library_pairs(timed, OwnKernels.of(groups, generated))
 
 
 def product(stance, name, ms, shape="16x128, 128", **more):
@@ -67,3 +68,60 @@ def test_a_short_loop_next_to_other_operators_is_not_in_the_place_of_a_product()
     loops = kernel(0, "compiled", "triton_red_0", 0.02, "generated_reduction", compile_id="0/0")
     (found,) = pairs(product("eager", "aten::bmm", 0.1), softmax, loops)
     assert found["differs"] == ["operator", "kernel"]
+
+
+def own(stance, ms, name="unit_rows", **more):
+    """The user's Triton kernel, as it is launched: by no operator, or by generated code."""
+    if stance == "compiled":
+        more = {"compile_id": "0/0", "line": 33, "cpu_op": f"{name}_0", **more}
+    return kernel(0, stance, name, ms, "user_kernel", 2.0, **more)
+
+
+def generated(signature, name="unit_rows_0"):
+    source = f"triton_meta={{'signature': {{{signature}}}}}\n@triton.jit\ndef unit_rows(x_ptr):"
+    return {"category": "user_triton", "kernel_name": name, "source_code": source}
+
+
+def launched(stance, programs, threads=128, name="unit_rows"):
+    row = {"category": "user_kernel", "programs": programs, "threads": threads}
+    return {**row, "stance": stance, "name": name}
+
+
+def test_a_triton_kernel_of_the_users_is_paired_by_its_name():
+    other = [own("eager", 1.0, "scan"), own("compiled", 1.1, "scan")]
+    slow, same = pairs(
+        own("eager", 4.4), own("compiled", 8.8), *other,
+        generated=[
+            generated("'x_ptr': '*fp32', 'eps': 'fp64'"),
+            generated("'x_ptr': '*fp64', 'eps': 'fp64', 'n': 'i32'", "unit_rows_1"),
+            generated("'x_ptr': '*fp64', 'n': 'i32'", "scan_0"),
+        ],
+    )  # fmt: skip
+    assert (slow["kind"], slow["line"], slow["shape"]) == ("user_kernel", 33, None)
+    assert (slow["eager_ms"], slow["compiled_ms"]) == (4.4, 8.8)
+    assert (slow["eager_count"], slow["compiled_count"]) == (2.0, 2.0)
+    assert (slow["differs"], slow["float64_arguments"]) == (["float64"], ["eps"])
+    assert (same["compiled_kernels"], same["differs"]) == (["scan"], [])
+    assert same["float64_arguments"] == []
+
+
+def test_another_launch_of_a_triton_kernel():
+    known = [launched("eager", 4, 256), launched("compiled", 4)]
+    (found,) = pairs(own("eager", 4.4), own("compiled", 8.8), groups=known)
+    assert found["differs"] == ["launch"]
+    for unlike in (launched("compiled", 4, 256), launched("compiled", None, None)):
+        (found,) = pairs(own("eager", 4.4), own("compiled", 8.8), groups=[known[0], unlike])
+        assert found["differs"] == []
+
+
+def test_a_custom_operators_kernels_are_paired_by_the_operator():
+    (found,) = pairs(
+        own("eager", 1.0, cpu_op="my::norm", dtype="float32"),
+        own("compiled", 2.0, cpu_op="my::norm", dtype="float64"),
+    )
+    assert (found["kind"], found["differs"]) == ("my::norm", ["dtype"])
+
+
+def test_a_triton_operator_is_an_operator_in_eager_only():
+    (found,) = pairs(own("eager", 1.0, cpu_op="my::norm"), own("compiled", 2.0))
+    assert (found["kind"], found["eager_ms"]) == ("user_kernel", 1.0)

@@ -9,7 +9,7 @@ graphs    what the graphs prove: operations that went away, nodes computed again
 groups    match groups as parts
 idle      everything but kernels as parts
 
-library_pairs    the same work of a library in both stances
+library_pairs    the same work of a library, or of the user's Triton kernels, in both stances
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from traceview.derive.effects.kernels import (
     timed_kernels,
     without_page_faults,
 )
-from traceview.derive.effects.library_pairs import library_pairs
+from traceview.derive.effects.library_pairs import OwnKernels, library_pairs
 from traceview.derive.effects.parts import ORDER, UNEXPLAINED, Part
 from traceview.tables import Tables, from_rows, grouped
 
@@ -53,7 +53,10 @@ def effect_tables(tables: Tables) -> dict[str, pl.DataFrame]:
     for speedup in ranks.iter_rows(named=True):
         head = {"pass": speedup["pass"], "rank": speedup["rank"]}
         parts, kernels = _parts(tables, speedup)
-        pairs += [{**head, **row} for row in library_pairs(kernels)]
+        own = OwnKernels.of(
+            _rows(tables, "kernel_groups", speedup), _rows(tables, "generated_kernels", speedup)
+        )
+        pairs += [{**head, **row} for row in library_pairs(kernels, own)]
         by_effect = grouped(parts, by=attrgetter("effect"))
         for order, effect in enumerate(effect for effect in ORDER if effect in by_effect):
             mine = by_effect[effect]

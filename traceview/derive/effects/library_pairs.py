@@ -1,16 +1,20 @@
-"""Table ``library_pairs``: the same library work in both stances, and what differs about it.
+"""Table ``library_pairs``: the same work of a library in both stances, and what differs about it.
 
 A library's kernels of a match group are paired by shape; where one shape of each stance is left in
 a group, these are the same work padded. An operator that has no generated code is paired by its
-name. Where all of a group's library work became generated kernels, the group is one pair.
+name. Where all of a group's library work became generated kernels, the group is one pair. A Triton
+kernel of the user's own is paired by its name: compiled code launches it itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from traceview.derive.effects.kernels import Kernel
+from traceview.torchtext.kernel_source import float64_arguments
 
 Row = dict[str, Any]
 #: Group, kind of work, whether it is a backward's.
@@ -18,10 +22,38 @@ _Place = tuple[int | None, str, bool]
 _Sides = tuple[list[Kernel], list[Kernel]]
 #: A library's work, by the category of the kernel that does it.
 _LIBRARY = ("gemm", "convolution", "attention")
+_USER = "user_kernel"
 
 
-def library_pairs(kernels: Iterable[Kernel]) -> list[Row]:
+class OwnKernels(msgspec.Struct, frozen=True):
+    """What is known of the user's kernels.
+
+    ``launches``: stance, name → programs and threads; ``float64``: name → numbers that compiled
+    code passes as float64.
+    """
+
+    launches: Mapping[tuple[str, str], tuple[int, int]]
+    float64: Mapping[str, list[str]]
+
+    @classmethod
+    def of(cls, groups: Iterable[Row], generated: Iterable[Row]) -> OwnKernels:
+        """By rows of ``kernel_groups`` and ``generated_kernels`` of one pass."""
+        float64: dict[str, list[str]] = {}
+        for row in generated:
+            if row["category"] == "user_triton":
+                # Inductor writes _0, _1, … behind the name.
+                known = float64.setdefault(row["kernel_name"].rpartition("_")[0], [])
+                found = float64_arguments(row["source_code"] or "")
+                known += [name for name in found if name not in known]
+        mine = (row for row in groups if row["category"] == _USER and row["threads"])
+        return cls({(r["stance"], r["name"]): (r["programs"], r["threads"]) for r in mine}, float64)
+
+
+def library_pairs(kernels: Iterable[Kernel], own: OwnKernels) -> list[Row]:
     """Rows of the table, less the pass and rank; ``kernels`` have their time as timed."""
+    kernels = list(kernels)
+    # No operator launches these; compiled code gives its launch a name of its own.
+    triton = {k.name for k in kernels if k.category == _USER and "::" not in k.operator}
     places: dict[_Place, dict[str | None, _Sides]] = {}
     groups: dict[tuple[int, bool], _Sides] = {}
     for kernel in kernels:
@@ -32,8 +64,9 @@ def library_pairs(kernels: Iterable[Kernel]) -> list[Row]:
         groups.setdefault((kernel.group_id, backward), ([], []))[compiled].append(kernel)
         if kernel.category.startswith("generated_"):
             continue
-        shape = kernel.work[0]
-        kind = kernel.operator if shape is None else ""
+        mine = kernel.name in triton
+        shape = None if mine else kernel.work[0]
+        kind = kernel.name if mine else kernel.operator if shape is None else ""
         shapes = places.setdefault((kernel.group_id, kind, backward), {})
         shapes.setdefault(shape, ([], []))[compiled].append(kernel)
     found: list[Row] = []
@@ -47,7 +80,8 @@ def library_pairs(kernels: Iterable[Kernel]) -> list[Row]:
         for pair in pairs:
             # What no graph holds is the same in both.
             if not place[1] or any(kernel.compile_key[0] for kernel in pair[2][1]):
-                found.append(_row(place, *pair))
+                row = _row(place, *pair)
+                found.append(_of_user(row, own) if place[1] in triton else row)
     for (group_id, backward), sides in groups.items():
         library = [[kernel for kernel in side if kernel.category in _LIBRARY] for side in sides]
         if library[0] and sides[1] and not library[1]:
@@ -102,3 +136,14 @@ def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: _S
     ):
         differs.append("kernel")
     return row | {"ms": row["compiled_ms"] - row["eager_ms"], "differs": differs}
+
+
+def _of_user(row: Row, own: OwnKernels) -> Row:
+    """``row`` of a Triton kernel of the user's: its arguments and launches are what may differ."""
+    name = row["compiled_kernels"][0]
+    float64 = own.float64.get(name, [])
+    launches = {own.launches.get((stance, name)) for stance in ("eager", "compiled")}
+    differs = ["float64"] if float64 else []
+    if len(launches) == 2 and None not in launches:
+        differs.append("launch")
+    return row | {"kind": _USER, "differs": differs, "float64_arguments": float64}

@@ -62,7 +62,10 @@ def link(raw: RawFrames) -> Batches:
     launches = calls.join(led_to, on="correlation", how="left", maintain_order="left")
     del calls
     for batch in _batches(linked):
-        yield "kernels", _kernels(batch, raw.device, raw.host.whats, contexts)
+        yield (
+            "kernels",
+            _kernels(batch, raw.device, raw.host.whats, contexts, raw.about.multiprocessors),
+        )
     whats = raw.host.whats
     kinds = pl.Series("kind", [call_kind(name or "") for name in whats["name"]], dtype=pl.String)
     for batch in _batches(launches):
@@ -164,7 +167,11 @@ def _linked(
 
 
 def _kernels(
-    linked: pl.DataFrame, device: Events, whats: pl.DataFrame, contexts: pl.DataFrame
+    linked: pl.DataFrame,
+    device: Events,
+    whats: pl.DataFrame,
+    contexts: pl.DataFrame,
+    multiprocessors: int | None,
 ) -> pl.DataFrame:
     """Table kernels."""
     inner, outer = (_words(linked[name], contexts, *_CONTEXT) for name in ("context", "x_context"))
@@ -181,6 +188,7 @@ def _kernels(
         cpu_op.alias("cpu_op"),
         launch_name.str.contains("GraphLaunch").fill_null(False).alias("in_cudagraph"),
         pl.col("device").cast(pl.Int32, strict=False),  # what is none is not known
+        pl.lit(multiprocessors, dtype=pl.Int32).alias("multiprocessors"),
     ).drop("what", "written", "context", "x_context", "launch_what", "op_what")
     known = ("name", "cpu_op", "kind", "launch_name")
     keys = named.select(known).unique()

@@ -38,11 +38,12 @@ FARTHEST_US = 2**52
 
 
 class About(msgspec.Struct, frozen=True):
-    """Of a trace: rank, ranks of its job, name of its first device, Unix time of its ``ts`` 0."""
+    """Of a trace: rank, ranks of its job, its first device, Unix time of its ``ts`` 0."""
 
     rank: int | None = None
     world_size: int | None = None
     device: str | None = None
+    multiprocessors: int | None = None
     base_ns: int | None = None
 
     @classmethod
@@ -54,6 +55,7 @@ class About(msgspec.Struct, frozen=True):
             _count(world.get("rank")),
             _count(world.get("world_size")),
             name if isinstance(name, str) else None,
+            _count(device.get("numSms")),
             int(base[1]) if base else None,
         )
 
