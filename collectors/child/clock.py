@@ -17,6 +17,8 @@ from .recorder import Recorder
 from .state import Control
 
 _SCHEDSTAT = "/proc/thread-self/schedstat"
+#: Roughly what a page takes that is touched for the first time.
+FAULT_MS = 1e-3
 
 
 class ThreadTime(NamedTuple):
@@ -58,7 +60,8 @@ class _Block:
 
 
 class BlockTimer:
-    """Writes one ``block`` event per block. Times in ms; ``step_ms`` is the latest by stance.
+    """Writes one ``block`` event per block. Times in ms; ``step_ms`` is the latest by stance,
+    ``fault_share`` roughly what page faults took of it.
 
     ``pairs``: those of which both blocks are written. ``replayed``: the script has ended.
     ``trial``: the remedy that is tried.
@@ -76,6 +79,7 @@ class BlockTimer:
         self.replayed = False
         self.trial: str | None = None
         self.step_ms: dict[str, float] = {}
+        self.fault_share: dict[str, float] = {}
         self.pairs: list[Pair] = []
 
     @property
@@ -114,12 +118,14 @@ class BlockTimer:
         block.end = self._edge()
         used = thread_time().since(block.thread)
         same = get_ident() == block.ident
+        faults, host_ms = page_faults() - block.faults, (now - block.opened_ns) / 1e6
+        self.fault_share[block.keys["stance"]] = FAULT_MS * faults / max(host_ms, FAULT_MS)
         block.keys.update(
             thread_ms=used.running if same else None,
             queued_ms=used.queued if same else None,
             other_thread_calls=control.elsewhere - block.elsewhere,
-            page_faults=page_faults() - block.faults,
-            host_ms=(now - block.opened_ns) / 1e6,
+            page_faults=faults,
+            host_ms=host_ms,
             region_calls=control.region_calls - block.calls,
             compiles_inside=control.compiles - block.compiles,
         )

@@ -38,6 +38,8 @@ from .threads import Threads
 from .window import Window, cupti_is_torn_down
 
 MAX_STOPS = 10
+#: Part of a step below which its own page faults need not be seen in a profile.
+FEW_FAULTS = 0.01
 LOOK_S = 1.0  # between two looks at whether to wait on, while a plan is over
 
 
@@ -282,7 +284,8 @@ class Driver:
             parts.window.prepare(order.stance)
         elif isinstance(order, plan.OpenWindow):
             control.only = get_ident() if control.threaded else None
-            parts.window.start(order.stance, order.purpose)
+            faults = parts.timer.fault_share.get(order.stance, 1.0)
+            parts.window.start(order.stance, order.purpose, few_faults=faults < FEW_FAULTS)
         elif isinstance(order, plan.CloseWindow):
             parts.window.stop()
             control.only = None

@@ -79,8 +79,11 @@ class Window:
             self._prepared = None
             self._write(error=error)
 
-    def start(self, stance: str, purpose: Purpose) -> None:
-        """Start the profiler here; a failure is written as the window's ``error``."""
+    def start(self, stance: str, purpose: Purpose, *, few_faults: bool = False) -> None:
+        """Start the profiler here; a failure is written as the window's ``error``.
+
+        ``few_faults``: without a profiler these steps touch hardly any memory for the first time.
+        """
         prepared, self._prepared = self._prepared, None
         self._stance, self._purpose, self._steps, self._lines = stance, purpose, 0, None
         if purpose == "lines" and sys.gettrace() is not None:
@@ -90,7 +93,7 @@ class Window:
         try:
             self._profiler = prepared or self._make()
             self._thread = get_ident()
-            if not self.device:
+            if few_faults and not self.device:
                 self._reserve.take()
             self._synchronise()
             self._started_us = time.time_ns() / 1000

@@ -1,0 +1,45 @@
+"""Memory for a profiler's time: touched before, and given back."""
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+FAULTS = """
+    import ctypes
+    from traceview.collectors.child.memory import STATUS, Reserve, page_faults, proc_bytes
+
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+
+    def step():
+        before = page_faults()
+        taken = [libc.malloc(100_000) for _ in range(300)]
+        for each in taken:
+            ctypes.memset(each, 1, 100_000)
+        for each in taken:
+            libc.free(each)
+        return page_faults() - before
+
+    step()
+    without, first = step(), proc_bytes(STATUS, "VmRSS")
+    reserve = Reserve()
+    reserve.take()
+    taken = proc_bytes(STATUS, "VmRSS")
+    within = step()
+    reserve.give_back()
+    print(without, within, taken - first, proc_bytes(STATUS, "VmRSS") - first)
+"""
+
+
+def test_what_moves_in_the_heap_finds_memory_that_was_touched():
+    command = [sys.executable, "-c", dedent(FAULTS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    without, within, taken, left = map(int, done.stdout.split())
+    if without < 1000:
+        pytest.skip("this C library keeps freed memory")
+    assert within < without / 20
+    assert taken > 30_000_000
+    assert left < taken / 10
