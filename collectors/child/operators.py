@@ -310,11 +310,8 @@ def _in_short(torch: Any, result: Any) -> tuple[tuple[Any, ...], tuple[float, ..
     key = tuple((tuple(each.shape), str(each.dtype)) for each in tensors)
     plain = [each.double() for each in tensors if not each.is_complex() and not each.is_sparse]
     wide = [torch.nan_to_num(each.detach()) for each in plain if each.numel()]
-    return key, tuple(float(f(each)) for each in wide for f in (torch.sum, _rms))
-
-
-def _rms(tensor: Any) -> Any:
-    return tensor.square().mean().sqrt()
+    pairs = ((each.sum(), each.square().mean().sqrt()) for each in wide)
+    return key, tuple(float(figure) for pair in pairs for figure in pair)
 
 
 def line_of(frames: Frames) -> tuple[str | None, int | None]:

@@ -371,7 +371,7 @@ class _Curves:
         for name, unlike in self._unlike("input", {}):
             found.skip(
                 f"excluded: the {'data' if 'argument' in name else 'weights'} differ at the"
-                f" start ({name}: {_said(unlike)})"
+                f" start ({name}: {unlike.reason or f'relative error {unlike.relative_error:.2g}'})"
             )
             return
         count = min(len(a.steps), len(b.steps))
@@ -456,7 +456,3 @@ class _Curves:
             y = b.get(others[name].tensor) if b and name in others else None
             if x is not None and y is not None:
                 yield name, x, y
-
-
-def _said(unlike: Apart) -> str:
-    return unlike.reason or f"relative error {unlike.relative_error:.2g}"

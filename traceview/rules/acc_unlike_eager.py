@@ -78,6 +78,7 @@ def check(tables: Tables) -> Iterator[Finding]:
 def _finding(row: Row, region: Row | None) -> Finding:
     name = region["name"] if region else "callable"
     result, apart = result_name(row["name"]), percent(row["relative_error"])
+    noise = percent(row["noise"]) if row["noise"] >= 1e-4 else "less than 0.01 %"
     place, made = line_of(row), compile_call(region)
     if is_recorded(row):
         why, what_to_do, snippet = _recorded(own_operators(row), place)
@@ -118,7 +119,7 @@ def _finding(row: Row, region: Row | None) -> Finding:
         evidence=(
             from_row(
                 f"{result} ({row['dtype']}): root mean square of the difference {apart} of "
-                f"eager's values; roundings make {_little(row['noise'])}",
+                f"eager's values; roundings make {noise}",
                 "end_checks",
                 row,
             ),
@@ -147,7 +148,3 @@ def _recorded(own: list[str], place: Location | None) -> tuple[str, str, Snippet
     name = own[0].replace(".", "::", 1) if own else "shop::scale"
     tagged = "mutates_args=(), tags=(torch.Tag.cudagraph_unsafe,)"
     return why, what_to_do, Snippet("python", f'@torch.library.custom_op("{name}", {tagged})')
-
-
-def _little(share: float) -> str:
-    return percent(share) if share >= 1e-4 else "less than 0.01 %"

@@ -38,6 +38,7 @@ from traceview.rules.kit import (
     about,
     first_rank,
     from_row,
+    line_of,
     milliseconds,
     percent,
     rows,
@@ -64,7 +65,7 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 def _finding(tables: Tables, row: Row, place: Location) -> Finding:
     matched = first_rank(rows(tables, "matched_kernels"))
-    mine = [each for each in matched if _within(row, _place(each))]
+    mine = [each for each in matched if _within(row, line_of(each))]
     kernels = []
     if all(each["stance"] == "compiled" for each in mine):  # eager steps ran no operator of it
         kernels = [
@@ -119,10 +120,6 @@ def _finding(tables: Tables, row: Row, place: Location) -> Finding:
             "y = compiled(x, known)",
         ),
     )
-
-
-def _place(kernel: Row) -> Location | None:
-    return Location(kernel["file"], kernel["line"]) if kernel["line"] else None
 
 
 def _within(row: Row, place: Location | None) -> bool:
