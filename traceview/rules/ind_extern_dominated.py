@@ -15,16 +15,18 @@ The generated code calls `torch.ops.aten.…` where it could not generate a kern
 take at least half of the compiled step's busy time. Of custom operators that the code calls, the
 profile shows torch's own memory-bound operators inside, with at least 20 % of that time.
 
-Information: compiling cannot help there, and need not hurt. A warning where most of that time is
-arithmetic on complex numbers and compiled steps are slower than eager ones, or where the operators
-inside one custom operator take half of the busy time. And where the operator is given other
-arguments than in eager and takes longer on a host: `eigvalsh`, say, becomes an `eigh` with
-eigenvectors.
+Information: compiling cannot help there, and need not hurt. A warning where the operators inside
+one custom operator take half of the busy time, or where most of that time is arithmetic on complex
+numbers and compiled steps are slower than eager ones, or on a GPU fusing it would save much:
+estimated from the bytes that its operators move separately and those that fused kernels need. And
+where the operator is given other arguments than in eager and takes longer on a host: `eigvalsh`,
+say, becomes an `eigh` with eigenvectors.
 
 ## What to do
-Complex numbers (rotary embeddings): use real numbers, with cosine and sine separate, which fuse
-with the work around them; alone, complex arithmetic is fastest in eager. The fast path
-of nn.TransformerEncoderLayer and nn.MultiheadAttention:
+Complex numbers: keep real and imaginary parts as two real tensors (`torch.view_as_real`, cosine and
+sine for `exp`), which fuse with each other and the work around them; FFTs between them stay as they
+are. One product alone (a rotary embedding) is fastest in eager. The fast path of
+nn.TransformerEncoderLayer and nn.MultiheadAttention:
 `torch.backends.mha.set_fastpath_enabled(False)`, so that Inductor sees the operators inside; then
 compare. Custom operators: call the function without the decorator, so that it is traced; one that
 has to stay an operator can be implemented for `CompositeImplicitAutograd`. Other arguments: leave
@@ -47,14 +49,16 @@ the function that calls it in eager. Others: write it another way, where there i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from math import inf
 
 import polars as pl
 
+from traceview.derive.compiler.traffic import added, traffic
 from traceview.derive.facts.rows import called_in
 from traceview.parse.kineto.categories import is_foreign, operator_category
-from traceview.rules._gain import Waiting, location, waiting
+from traceview.rules._gain import location, waiting
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     NOTABLE_SHARE,
@@ -79,7 +83,8 @@ from traceview.rules.kit import (
     step_ms,
 )
 from traceview.torchtext import marks
-from traceview.torchtext.fx import op_name, read_graph
+from traceview.torchtext.fx import Graph, Node, op_name, read_graph
+from traceview.words.numbers import size
 
 CODE = "TV402"
 NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "graphs"})
@@ -99,6 +104,8 @@ _LIBRARY = frozenset({"gemm", "convolution", "attention", "communication"})
 _FUSIBLE = ("elementwise", "reduction", "normalization", "copy", "memset", "indexing")
 _FAST_PATH = frozenset({"aten._transformer_encoder_layer_fwd", "aten._native_multi_head_attention"})
 _FFT = "aten._fft_"
+#: More of it, which complex numbers have.
+_OF_COMPLEX = frozenset({"aten.angle", "aten.conj_physical", "aten.sgn"})
 _ELSE = {
     "aten._cdist_forward": "Euclidean distances can be a product: |x|² + |y|² - 2·x·yᵀ.",
     "aten.multinomial": "Samples can be drawn by argmax(p / torch.empty_like(p).exponential_(1)).",
@@ -111,6 +118,13 @@ _REMEDIES = {
     "fast path": ("torch.backends.mha._is_fastpath_enabled=False",),
     "complex": ("torch._functorch.config.enable_complex_wrapper=True",),
 }
+_CHAIN = Snippet(
+    "python",
+    "re, im = torch.view_as_real(z).unbind(-1)\n"
+    "cos, sin = x.cos(), x.sin()  # z * torch.exp(1j * x)\n"
+    "re, im = re * cos - im * sin, re * sin + im * cos\n"
+    "z = torch.view_as_complex(torch.stack((re, im), -1))  # for an FFT",
+)
 #: Why there is no code: in short, what to do, and what to paste.
 _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     "fast path": (
@@ -129,6 +143,12 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
             "a, b = x.unflatten(-1, (-1, 2)).unbind(-1)\n"
             "y = torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)",
         ),
+    ),
+    "complex chain": (
+        "Inductor has no code for complex numbers",
+        "Keep the real and the imaginary part as two real tensors: exp(1j * x) is cos(x) and "
+        "sin(x). These operators then fuse into few kernels (results differ by rounding).",
+        _CHAIN,
     ),
     "arguments": (
         "it has other arguments than in eager",
@@ -154,6 +174,11 @@ _CALLED = (
     "Inductor generates no code for this, so ATen's kernels run and nothing fuses with them. "
     "Compiling can only shorten the rest."
 )
+_COMPLEX = (
+    "Inductor generates no code for operators on complex numbers. Each of them is a kernel of "
+    "ATen's that reads its operands from memory and writes its result, and compiling can only "
+    "shorten the rest."
+)
 
 
 def check(
@@ -173,7 +198,8 @@ def check(
         elif is_foreign(op.replace(".", "::")):
             customs.setdefault(op, []).extend(row["user_lines"] or ())
     matched = frame(tables, "matched_kernels", stance="compiled")
-    if "device" in set(matched["clock"]):
+    on_device = "device" in set(matched["clock"])
+    if on_device:
         own = pl.col("ops").list.filter(pl.element().is_in(sorted(fallbacks)))
         mine = matched.filter(
             pl.col("compile_id").is_not_null() & ~pl.col("category").str.starts_with("generated")
@@ -206,8 +232,7 @@ def check(
     )
     ms = float(spent["ms"].sum())
     if not spent.is_empty() and busy and ms >= least_share * busy:
-        named = spent.filter(pl.col("ms") >= LEAST_OF_ALL * ms)
-        yield _finding(tables, named, ms, min(1.0, ms / busy))
+        yield _finding(tables, spent, ms, busy, on_device)
     for op, lines in customs.items():
         ms, count = _inside(tables, matched, op)
         if busy and ms >= custom_share * busy:
@@ -312,31 +337,88 @@ def _more_ms(tables: Tables, op: str) -> tuple[float, str]:
     return compiled_ms - eager_ms, f"{times}; arguments {compiled[0][1]}, in eager {eager[0][1]}"
 
 
-def _cause(tables: Tables, op: str, blocked: Sequence[Waiting], more: bool) -> str:
-    """Which of ``_CAUSES``."""
-    if more:
-        return "arguments"
-    if op in _FAST_PATH:
-        return "fast path"
-    # An FFT has complex results, and no real form that would be faster.
-    if not op.startswith(_FFT):
-        graphs = (row["text"] or "" for row in rows(tables, "graphs", kind="post_grad"))
-        nodes = (node for text in graphs for node in read_graph(text).operations)
-        if any((node.dtype or "").startswith("complex") for node in nodes if node.op == op):
-            return "complex"
-    return "waiting" if blocked else "none"
+def _graphs(tables: Tables) -> list[Graph]:
+    return [read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad")]
 
 
-def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Finding:
+def _on_complex(graph: Graph, ops: Collection[str]) -> Iterator[Node]:
+    """The operations of ``graph`` that are complex arithmetic, by one of ``ops``.
+
+    An FFT has complex results, and linear algebra may: neither has a faster form in real numbers.
+    """
+    for node in graph.operations:
+        if node.op in ops and not node.is_view:
+            fusible = operator_category(node.op.replace(".", "::")) in _FUSIBLE
+            known = (node, *(graph.nodes[name] for name in node.inputs))
+            if (fusible or node.op in _OF_COMPLEX) and any(
+                (each.dtype or "").startswith("complex") for each in known
+            ):
+                yield node
+
+
+def _bytes(tables: Tables, ops: Collection[str]) -> tuple[int, int] | None:
+    """Bytes that complex arithmetic by ``ops`` moves: an operator a kernel, and fused.
+
+    Fused is one kernel of all that has as many other calls without code before it: an FFT's result
+    is read again from memory. None where a size is not known.
+    """
+    one_by_one, fused = [], []
+    for graph in tables.once(_graphs):
+        mine = {node.name for node in _on_complex(graph, ops)}
+        depth: dict[str, int] = {}
+        stages: dict[int, list[str]] = defaultdict(list)
+        for node in graph.operations:
+            category = operator_category(node.op.replace(".", "::"))
+            stops = node.op in ops and node.name not in mine and category not in _FUSIBLE
+            depth[node.name] = stops + max((depth.get(name, 0) for name in node.inputs), default=0)
+            if node.name in mine:
+                stages[depth[node.name]].append(node.name)
+                one_by_one.append(traffic(graph, [node.name]))
+        fused += [traffic(graph, names) for names in stages.values()]
+    before, after = added(one_by_one), added(fused)
+    return None if before is None or after is None else (before, after)
+
+
+def _finding(
+    tables: Tables, spent: pl.DataFrame, ms: float, busy: float, on_device: bool
+) -> Finding:
+    called = set(spent["op"])
+    numbers = {node.op for graph in tables.once(_graphs) for node in _on_complex(graph, called)}
+    moved = _bytes(tables, called) if numbers else None
+    chain = moved is not None and moved[1] < (1 - NOTABLE_SHARE) * moved[0]
+    mine = pl.col("op").is_in(sorted(numbers))
+    complex_ms = float(spent.filter(mine)["ms"].sum())
+    rest_ms = ms - complex_ms
+    is_complex = complex_ms > rest_ms
+    if is_complex:
+        ms = complex_ms
+    parts = (spent.filter(mine), spent.filter(~mine)) if is_complex else (spent,)
+    spent = pl.concat(part.filter(pl.col("ms") >= LEAST_OF_ALL * ms) for part in parts)
     ops = list(dict.fromkeys(spent.get_column("op")))
+    share = min(1.0, ms / busy)
     more_ms, arguments = _more_ms(tables, ops[0])
     more = more_ms > NOTABLE_SHARE * (step_ms(tables, "compiled") or inf)
     blocked = [one for one in tables.once(waiting) if one.name == ops[0].replace(".", "::", 1)]
-    cause = _cause(tables, ops[0], blocked, more)
+    if more:
+        cause = "arguments"
+    elif ops[0] in _FAST_PATH:
+        cause = "fast path"
+    elif is_complex:
+        cause = "complex chain" if chain else "complex"
+    else:
+        cause = "waiting" if blocked else "none"
     why, what_to_do, snippet = _CAUSES[cause]
     if cause in ("none", "waiting"):
         what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
-    named = ops[0] if len(ops) == 1 else f"{ops[0]} and the like"
+    elif is_complex and chain and rest_ms >= LEAST_OF_ALL * busy:
+        what_to_do += f" {parts[1]['op'][0]} stays as it is: {milliseconds(rest_ms)} of a step."
+    if chain and not is_complex and complex_ms >= CUSTOM_SHARE * busy:
+        apart = f"{milliseconds(complex_ms)} of a step is arithmetic on complex numbers."
+        what_to_do, snippet = f"{what_to_do} But {apart} {_CAUSES['complex chain'][1]}", _CHAIN
+    own = [op for op in ops if op in numbers] if is_complex else ops
+    named = own[0] if len(own) == 1 else f"{own[0]} and the like"
+    if is_complex:
+        named = f"arithmetic on complex numbers ({named})"
     places, evidence = [], []
     for op, file, line, each_ms in spent.iter_rows():
         place = Location(file, line) if file and line is not None else None
@@ -347,18 +429,27 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
     evidence[:0] = [Evidence(one.text, "kernel_launches") for one in blocked]
     del evidence[MOST_EVIDENCE:]
     cost = Cost(about=f"nothing against eager: {milliseconds(ms)} of a step run the same kernels")
-    hurts = cause == "complex" and outcome(tables) == "hurt"
-    if more:
-        evidence.insert(0, Evidence(f"torch.ops.{ops[0]}: {arguments}", "cpu_ops"))
-        cost = Cost(more_ms, None, "longer than in eager, as profiled")
-    level: Severity = severity(tables, more_ms) if more else "warning" if hurts else "info"
-    if cause == "complex":
+    level: Severity = "info"
+    if cause.startswith("complex"):
         warned = rows(tables, "warnings", kind="complex_fallback")[:1]
         evidence += [from_row(shorten(row["message"]), "warnings", row) for row in warned]
         eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
-        if hurts and eager and compiled:
+        if outcome(tables) == "hurt" and eager and compiled:
+            level = "warning"
             about = "compiled step less eager step; what generated code would save comes on top"
             cost = Cost(compiled - eager, None, about)
+        if chain and moved is not None and on_device:
+            before, after = moved
+            text = f"as separate kernels they move {size(before)}, fused {size(after)}"
+            evidence.insert(0, Evidence(text, "graphs"))
+            saved = ms * (1 - after / before)
+            level = "warning" if level == "warning" else severity(tables, saved)
+            about = f"of {milliseconds(ms)}, by the bytes that fused kernels need not move"
+            cost = Cost(saved, None, about)
+    if more:
+        evidence.insert(0, Evidence(f"torch.ops.{ops[0]}: {arguments}", "cpu_ops"))
+        cost = Cost(more_ms, None, "longer than in eager, as profiled")
+        level = severity(tables, more_ms)
     return Finding(
         code=CODE,
         rule="ind-extern-dominated",
@@ -366,14 +457,14 @@ def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Fi
         title=(
             f"{percent(share)} of the busy time is {named}{'' if more else ', as in eager'}: {why}"
         ),
-        explanation=_CALLED,
+        explanation=_COMPLEX if is_complex else _CALLED,
         cost=cost,
         confidence="derived",
         location=places[0] if places else None,
         evidence=tuple(evidence),
         what_to_do=what_to_do,
         snippet=snippet,
-        remedy=_REMEDIES.get(cause, ()),
+        remedy=_REMEDIES.get(cause.partition(" chain")[0], ()),
         also_at=tuple(dict.fromkeys(place for place in places[1:] if place != places[0]))[:3],
         weighs=True,
     )
