@@ -2,7 +2,8 @@
 ## What it finds
 A switch of torch's for finding errors that is on while the steps run: anomaly detection, autograd's
 profiler, Inductor's `nan_asserts`, `CUDA_LAUNCH_BLOCKING=1`, `PYTORCH_NO_CUDA_MEMORY_CACHING`,
-deterministic algorithms, `torch.backends.cudnn.enabled = False`.
+deterministic algorithms, `torch.backends.cudnn.enabled = False`. And backends of attention that are
+switched off, so that it runs as separate operators.
 
 ## Why it costs
 Anomaly detection looks for NaN in every gradient and reads the answer, so the host waits for the
@@ -11,8 +12,9 @@ every input of compiled code, in compiled steps only. `CUDA_LAUNCH_BLOCKING=1` w
 after every launch. Without the caching allocator each tensor is a `cudaMalloc` and a `cudaFree`.
 Deterministic writes by index (`index_add`, `index_put`, `scatter_add`) sort the index first, and
 Inductor leaves them to that operator. Without cuDNN a convolution is unfolded and multiplied sample
-by sample, an LSTM run cell by cell. Eager and compiled steps pay alike, and compiling gains less
-than it could.
+by sample, an LSTM run cell by cell. Without its fused backends `scaled_dot_product_attention` is
+two products and a softmax, and the whole matrix of scores goes through memory, of half precision
+too in float32. Eager and compiled steps pay alike, and compiling gains less than it could.
 
 ## Evidence
 The value of the switch when the steps began to be timed. Of anomaly detection, also its checks in
@@ -21,14 +23,19 @@ of the profiled step, on the step as timed.
 Of deterministic algorithms the kernels of sorting writes by index, without cuDNN those of torch's
 own convolutions and recurrent cells: a warning where they take much of the step, else information,
 as results may have to be the same every time.
+Of attention its line, and what the kernels of that line take in a compiled step. On a GPU the fused
+backends are timed on its shapes when the script has ended: then the cost is what the best one
+saves. Where the settings were not recorded, lines that switch backends off are the evidence.
 
 ## What to do
-Switch it off outside of debugging.
+Switch it off outside of debugging. Leave one fused backend of attention on, and put
+`torch.nn.attention.sdpa_kernel` around what needs separate operators.
 
 ## References
 - https://docs.pytorch.org/docs/stable/autograd.html
 - https://docs.pytorch.org/docs/stable/notes/cuda.html
 - https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html
 - torch/autograd/anomaly_mode.py
 - torch/_inductor/lowering.py, `index_put_impl_`
 - aten/src/ATen/native/cuda/ConvolutionMM2d.cu
@@ -38,11 +45,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.facts.slow_switches import FUSED_ATTENTION
+from traceview.derive.user_sources import SEPARATE
+from traceview.rules._gain import location
 from traceview.rules._starts import options, setting_line
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
+    Location,
+    Row,
+    Snippet,
     Tables,
     compile_call,
     first_rank,
@@ -102,6 +115,7 @@ _SWITCHES = {
         "finding errors of cuDNN's.",
     ),
 }
+_BACKENDS = ("cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp")
 #: Switches whose cost are kernels that run because of them, and what these do.
 _KERNELS = {
     "deterministic_algorithms": "writes by index that sort first",
@@ -112,6 +126,9 @@ _KERNELS = {
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each switch that is on."""
     for switch in first_rank(rows(tables, "slow_switches")):
+        if switch["name"] == FUSED_ATTENTION:
+            yield _separate_attention(tables, switch)
+            continue
         what, why, what_to_do = _SWITCHES[switch["name"]]
         place = line_of(switch)
         if switch["name"] == "inductor.nan_asserts":
@@ -153,3 +170,69 @@ def check(tables: Tables) -> Iterator[Finding]:
             evidence=tuple(evidence),
             what_to_do=what_to_do,
         )
+
+
+def _separate_attention(tables: Tables, switch: Row) -> Finding:
+    """``switch``: the backends of attention together."""
+    place = line_of(switch)
+    calls = [at for text in switch["user_lines"] or () if (at := location(text))]
+    settings = first_rank(rows(tables, "environment"))
+    off = [row["name"] for row in settings if row["name"] in _BACKENDS and row["value"] == "False"]
+    within = any(
+        place and (row["file"], row["line"]) == (place.file, place.line)
+        for row in rows(tables, "setting_sites", name=SEPARATE)
+    )
+    gains = [
+        row
+        for row in first_rank(rows(tables, "shape_gains", kind="attention"))
+        if row["way"].endswith(" attention")
+    ]
+    best = max(gains, key=lambda row: row["share"], default=None)
+    ms = switch["ms"]
+    cost = Cost(ms, None, "attention as separate operators; a fused kernel takes a part of it")
+    evidence = [Evidence(f"{name}: False", "environment") for name in off]
+    if ms:
+        ran = f"{plural(round(switch['kernels']), 'kernel')} of attention per compiled step"
+        evidence.insert(0, Evidence(f"{ran}, {milliseconds(ms)}", "matched_kernels"))
+    if best and ms:
+        both = f"{milliseconds(best['base_ms'])}, {best['way']} {milliseconds(best['ms'])}"
+        about = f"of {milliseconds(ms)} in attention, measured on its shapes: {both}"
+        cost = Cost(ms * best["share"], None, about)
+    if place:
+        evidence.append(Evidence(f"{short(place)} switches backends off", "setting_sites"))
+    where = f" at {short(calls[0])}" if calls else ""
+    backend = best["way"].upper().replace(" ", "_") if best else "EFFICIENT_ATTENTION"
+    on_cpu = {row["device_name"] for row in rows(tables, "runs")} == {"cpu"}
+    if on_cpu:
+        backend = "FLASH_ATTENTION"
+    places: list[Location] = [*([place] if place else []), *calls]
+    return Finding(
+        code=CODE,
+        rule="ap-debug-switch",
+        severity=severity(tables, cost.ms_per_step) if ms else "info",
+        title=(
+            f"Attention{where} runs as separate operators: its fused backends are switched off"
+            f"{f' ({short(place)})' if place else ''}"
+        ),
+        explanation=(
+            "Without a fused backend scaled_dot_product_attention is two products and a softmax, "
+            "compiled or not, and the whole matrix of scores goes through memory, of half "
+            "precision too in float32."
+        ),
+        cost=cost,
+        confidence="measured" if best and ms else "derived",
+        location=places[0] if places else None,
+        evidence=tuple(evidence),
+        what_to_do=(
+            "Take the switch away, or leave one fused backend on. Where something needs separate "
+            "operators (a second derivative, say), put sdpa_kernel around that alone."
+        ),
+        snippet=Snippet(
+            "python",
+            "from torch.nn.attention import SDPBackend, sdpa_kernel\n\n"
+            f"with sdpa_kernel([SDPBackend.{backend}, SDPBackend.MATH]):  # those that may run\n"
+            "    y = model(x)",
+        ),
+        remedy=() if within else (f"sdpa={backend}",),
+        also_at=tuple(places[1:4]),
+    )

@@ -392,7 +392,8 @@ def _finding(
     is_complex = complex_ms > rest_ms
     if is_complex:
         ms = complex_ms
-    parts = (spent.filter(mine), spent.filter(~mine)) if is_complex else (spent,)
+    rest = spent.filter(~mine)
+    parts = (spent.filter(mine), rest) if is_complex else (spent,)
     spent = pl.concat(part.filter(pl.col("ms") >= LEAST_OF_ALL * ms) for part in parts)
     ops = list(dict.fromkeys(spent.get_column("op")))
     share = min(1.0, ms / busy)
@@ -411,7 +412,7 @@ def _finding(
     if cause in ("none", "waiting"):
         what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
     elif is_complex and chain and rest_ms >= LEAST_OF_ALL * busy:
-        what_to_do += f" {parts[1]['op'][0]} stays as it is: {milliseconds(rest_ms)} of a step."
+        what_to_do += f" {rest['op'][0]} stays as it is: {milliseconds(rest_ms)} of a step."
     if chain and not is_complex and complex_ms >= CUSTOM_SHARE * busy:
         apart = f"{milliseconds(complex_ms)} of a step is arithmetic on complex numbers."
         what_to_do, snippet = f"{what_to_do} But {apart} {_CAUSES['complex chain'][1]}", _CHAIN
