@@ -58,7 +58,7 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
         if (found := [*folder.glob(f"{stance}-{recorder.pid}*[0-9].json.gz")])
     }
     works = next(filter(None, map(heaviest, traces.values())), {})
-    if device and "eager" in traces:
+    if "eager" in traces:
         works = {**separate_attention(traces["eager"]), **works}
     name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
@@ -213,7 +213,7 @@ def _others(
             laid = [each.contiguous(memory_format=layout) for each in operands]
             if [each.stride() for each in laid] != [each.stride() for each in operands]:
                 yield words, partial(clock, partial(act, *laid))
-    if name in _ATTENTION and device:
+    if name in _ATTENTION:
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         for backend in _BACKENDS:

@@ -246,6 +246,12 @@ def test_what_fusion_loses_without_another_finding(make, columns, count):
         assert "90 % of the slowest kernel's instructions" in finding.explanation
 
 
+def test_a_kernel_of_separate_attention_is_left_to_the_switch_that_makes_it(make):
+    switch = {"name": "fused_attention", "user_lines": ["/u/train.py:9"]}
+    tables = make(speedups=[SPEEDUP], slow_fusions=[FUSION], slow_switches=[switch])
+    assert list(RULES["ind-slower-fusion"].check(tables)) == []
+
+
 @pytest.mark.parametrize(
     ("shown", "text"),
     [

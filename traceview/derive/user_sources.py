@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.facts.places import frames
+from traceview.derive.facts.slow_switches import SEPARATE
 from traceview.derive.syntax import Function, ReadSource, covers, loops_around, syntax_tree
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.frames import CACHED_CALL
@@ -46,7 +47,7 @@ _CUDNN, _CUDNN_CALLS = "cudnn.enabled", ("cudnn.flags", "cudnn.set_flags")
 #: Backends of attention: calls that switch one off, arguments of an older context that do, and what
 #: ``sdpa_kernel`` leaves. SEPARATE is the name of a context that leaves no fused one.
 _ATTENTION = ("flash_sdp", "mem_efficient_sdp", "cudnn_sdp")
-SEPARATE, _ONLY_MATH = "sdpa_kernel", frozenset({"MATH"})
+_ONLY_MATH = frozenset({"MATH"})
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 
 

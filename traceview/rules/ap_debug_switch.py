@@ -23,8 +23,8 @@ of the profiled step, on the step as timed.
 Of deterministic algorithms the kernels of sorting writes by index, without cuDNN those of torch's
 own convolutions and recurrent cells: a warning where they take much of the step, else information,
 as results may have to be the same every time.
-Of attention its line, and what the kernels of that line take in a compiled step. On a GPU the fused
-backends are timed on its shapes when the script has ended: then the cost is what the best one
+Of attention its line, and what the kernels of that line take in a compiled step. The fused backends
+are timed on its shapes when the script has ended, without masks: then the cost is what the best one
 saves. Where the settings were not recorded, lines that switch backends off are the evidence.
 
 ## What to do
@@ -45,8 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.derive.facts.slow_switches import FUSED_ATTENTION
-from traceview.derive.user_sources import SEPARATE
+from traceview.derive.facts.slow_switches import FUSED_ATTENTION, SEPARATE
 from traceview.rules._gain import location
 from traceview.rules._starts import options, setting_line
 from traceview.rules.kit import (
@@ -125,10 +124,9 @@ _KERNELS = {
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each switch that is on."""
-    for switch in first_rank(rows(tables, "slow_switches")):
-        if switch["name"] == FUSED_ATTENTION:
-            yield _separate_attention(tables, switch)
-            continue
+    every = first_rank(rows(tables, "slow_switches"))
+    yield from (_separate_attention(tables, row) for row in every if row["name"] == FUSED_ATTENTION)
+    for switch in (row for row in every if row["name"] in _SWITCHES):
         what, why, what_to_do = _SWITCHES[switch["name"]]
         place = line_of(switch)
         if switch["name"] == "inductor.nan_asserts":
@@ -182,22 +180,11 @@ def _separate_attention(tables: Tables, switch: Row) -> Finding:
         place and (row["file"], row["line"]) == (place.file, place.line)
         for row in rows(tables, "setting_sites", name=SEPARATE)
     )
-    gains = [
-        row
-        for row in first_rank(rows(tables, "shape_gains", kind="attention"))
-        if row["way"].endswith(" attention")
-    ]
-    best = max(gains, key=lambda row: row["share"], default=None)
-    ms = switch["ms"]
-    cost = Cost(ms, None, "attention as separate operators; a fused kernel takes a part of it")
+    cost, best = _saved(tables, switch["ms"])
     evidence = [Evidence(f"{name}: False", "environment") for name in off]
-    if ms:
+    if switch["ms"]:
         ran = f"{plural(round(switch['kernels']), 'kernel')} of attention per compiled step"
-        evidence.insert(0, Evidence(f"{ran}, {milliseconds(ms)}", "matched_kernels"))
-    if best and ms:
-        both = f"{milliseconds(best['base_ms'])}, {best['way']} {milliseconds(best['ms'])}"
-        about = f"of {milliseconds(ms)} in attention, measured on its shapes: {both}"
-        cost = Cost(ms * best["share"], None, about)
+        evidence.insert(0, Evidence(f"{ran}, {milliseconds(switch['ms'])}", "matched_kernels"))
     if place:
         evidence.append(Evidence(f"{short(place)} switches backends off", "setting_sites"))
     where = f" at {short(calls[0])}" if calls else ""
@@ -209,7 +196,7 @@ def _separate_attention(tables: Tables, switch: Row) -> Finding:
     return Finding(
         code=CODE,
         rule="ap-debug-switch",
-        severity=severity(tables, cost.ms_per_step) if ms else "info",
+        severity="info" if cost.ms_per_step is None else severity(tables, cost.ms_per_step),
         title=(
             f"Attention{where} runs as separate operators: its fused backends are switched off"
             f"{f' ({short(place)})' if place else ''}"
@@ -220,7 +207,7 @@ def _separate_attention(tables: Tables, switch: Row) -> Finding:
             "precision too in float32."
         ),
         cost=cost,
-        confidence="measured" if best and ms else "derived",
+        confidence="measured" if best and switch["ms"] else "derived",
         location=places[0] if places else None,
         evidence=tuple(evidence),
         what_to_do=(
@@ -236,3 +223,20 @@ def _separate_attention(tables: Tables, switch: Row) -> Finding:
         remedy=() if within else (f"sdpa={backend}",),
         also_at=tuple(places[1:4]),
     )
+
+
+def _saved(tables: Tables, ms: float | None) -> tuple[Cost, Row | None]:
+    """What a fused backend saves of ``ms``, and the row of ``shape_gains`` that shows it."""
+    gains = [
+        row
+        for row in first_rank(rows(tables, "shape_gains", kind="attention"))
+        if row["way"].endswith(" attention")
+    ]
+    best = max(gains, key=lambda row: row["share"], default=None)
+    if not best or not ms:
+        about = "attention as separate operators; a fused kernel takes a part of it"
+        return Cost(ms, None, about), best
+    both = f"{milliseconds(best['base_ms'])}, {best['way']} {milliseconds(best['ms'])}"
+    # Timed in eager, forward only; compiled, these operators may take less.
+    saved = max(0.0, min(ms * best["share"], ms - best["ms"]))
+    return Cost(saved, None, f"of {milliseconds(ms)} in attention, measured in eager: {both}"), best

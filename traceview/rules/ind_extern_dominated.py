@@ -49,16 +49,16 @@ the function that calls it in eager. Others: write it another way, where there i
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
+from typing import NamedTuple
 
 import polars as pl
 
-from traceview.derive.compiler.traffic import added, traffic
+from traceview.derive.compiler.traffic import complex_traffic, on_complex
 from traceview.derive.facts.rows import called_in
-from traceview.parse.kineto.categories import is_foreign, operator_category
-from traceview.rules._gain import location, waiting
+from traceview.parse.kineto.categories import FUSIBLE, is_foreign, operator_category
+from traceview.rules._gain import Waiting, location, waiting
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     NOTABLE_SHARE,
@@ -83,7 +83,7 @@ from traceview.rules.kit import (
     step_ms,
 )
 from traceview.torchtext import marks
-from traceview.torchtext.fx import Graph, Node, op_name, read_graph
+from traceview.torchtext.fx import Graph, op_name, read_graph
 from traceview.words.numbers import size
 
 CODE = "TV402"
@@ -100,12 +100,8 @@ CUSTOM_SHARE = 0.20
 LEAST_OF_ALL = 0.05
 #: These run in libraries on purpose.
 _LIBRARY = frozenset({"gemm", "convolution", "attention", "communication"})
-#: Work that Inductor has code for.
-_FUSIBLE = ("elementwise", "reduction", "normalization", "copy", "memset", "indexing")
 _FAST_PATH = frozenset({"aten._transformer_encoder_layer_fwd", "aten._native_multi_head_attention"})
 _FFT = "aten._fft_"
-#: More of it, which complex numbers have.
-_OF_COMPLEX = frozenset({"aten.angle", "aten.conj_physical", "aten.sgn"})
 _ELSE = {
     "aten._cdist_forward": "Euclidean distances can be a product: |x|² + |y|² - 2·x·yᵀ.",
     "aten.multinomial": "Samples can be drawn by argmax(p / torch.empty_like(p).exponential_(1)).",
@@ -118,6 +114,10 @@ _REMEDIES = {
     "fast path": ("torch.backends.mha._is_fastpath_enabled=False",),
     "complex": ("torch._functorch.config.enable_complex_wrapper=True",),
 }
+_APART = (
+    "Keep the real and the imaginary part as two real tensors: exp(1j * x) is cos(x) and sin(x). "
+    "These operators then fuse into few kernels (results differ by rounding)."
+)
 _CHAIN = Snippet(
     "python",
     "re, im = torch.view_as_real(z).unbind(-1)\n"
@@ -146,8 +146,7 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     ),
     "complex chain": (
         "Inductor has no code for complex numbers",
-        "Keep the real and the imaginary part as two real tensors: exp(1j * x) is cos(x) and "
-        "sin(x). These operators then fuse into few kernels (results differ by rounding).",
+        _APART,
         _CHAIN,
     ),
     "arguments": (
@@ -243,7 +242,7 @@ def check(
 
 def _inside(tables: Tables, matched: pl.DataFrame, op: str) -> tuple[float, float]:
     """What torch's memory-bound operators inside custom operator ``op`` take and are, per step."""
-    fusible = pl.col("category").is_in(_FUSIBLE)
+    fusible = pl.col("category").is_in(FUSIBLE)
     if "device" in set(matched["clock"]):
         mine = matched.filter(
             fusible, pl.col("compile_id").is_not_null(), pl.col("ops").list.last() == op
@@ -341,112 +340,78 @@ def _graphs(tables: Tables) -> list[Graph]:
     return [read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad")]
 
 
-def _on_complex(graph: Graph, ops: Collection[str]) -> Iterator[Node]:
-    """The operations of ``graph`` that are complex arithmetic, by one of ``ops``.
+class _Complex(NamedTuple):
+    """Arithmetic on complex numbers among the operators without code.
 
-    An FFT has complex results, and linear algebra may: neither has a faster form in real numbers.
+    ``moved``: bytes of its separate kernels and of fused ones, None where not known; ``chain``:
+    fusing saves some. ``leads``: it takes longer than the others.
     """
-    for node in graph.operations:
-        if node.op in ops and not node.is_view:
-            fusible = operator_category(node.op.replace(".", "::")) in _FUSIBLE
-            known = (node, *(graph.nodes[name] for name in node.inputs))
-            if (fusible or node.op in _OF_COMPLEX) and any(
-                (each.dtype or "").startswith("complex") for each in known
-            ):
-                yield node
+
+    ops: frozenset[str]
+    ms: float
+    rest_ms: float
+    moved: tuple[int, int] | None
+
+    @property
+    def leads(self) -> bool:
+        return self.ms > self.rest_ms
+
+    @property
+    def chain(self) -> bool:
+        return self.moved is not None and self.moved[1] < (1 - NOTABLE_SHARE) * self.moved[0]
 
 
-def _bytes(tables: Tables, ops: Collection[str]) -> tuple[int, int] | None:
-    """Bytes that complex arithmetic by ``ops`` moves: an operator a kernel, and fused.
+def _complex(tables: Tables, spent: pl.DataFrame) -> _Complex:
+    called = set(spent.get_column("op"))
+    graphs = tables.once(_graphs)
+    ops = frozenset(node.op for graph in graphs for node in on_complex(graph, called))
+    ms = float(spent.filter(pl.col("op").is_in(sorted(ops)))["ms"].sum())
+    moved = complex_traffic(graphs, called) if ops else None
+    return _Complex(ops, ms, float(spent["ms"].sum()) - ms, moved)
 
-    Fused is one kernel of all that has as many other calls without code before it: an FFT's result
-    is read again from memory. None where a size is not known.
-    """
-    one_by_one, fused = [], []
-    for graph in tables.once(_graphs):
-        mine = {node.name for node in _on_complex(graph, ops)}
-        depth: dict[str, int] = {}
-        stages: dict[int, list[str]] = defaultdict(list)
-        for node in graph.operations:
-            category = operator_category(node.op.replace(".", "::"))
-            stops = node.op in ops and node.name not in mine and category not in _FUSIBLE
-            depth[node.name] = stops + max((depth.get(name, 0) for name in node.inputs), default=0)
-            if node.name in mine:
-                stages[depth[node.name]].append(node.name)
-                one_by_one.append(traffic(graph, [node.name]))
-        fused += [traffic(graph, names) for names in stages.values()]
-    before, after = added(one_by_one), added(fused)
-    return None if before is None or after is None else (before, after)
+
+def _cause(op: str, numbers: _Complex, blocked: Sequence[Waiting], more: bool) -> str:
+    """Which of ``_CAUSES``."""
+    if more:
+        return "arguments"
+    if op in _FAST_PATH:
+        return "fast path"
+    if numbers.leads:
+        return "complex chain" if numbers.chain else "complex"
+    return "waiting" if blocked else "none"
 
 
 def _finding(
     tables: Tables, spent: pl.DataFrame, ms: float, busy: float, on_device: bool
 ) -> Finding:
-    called = set(spent["op"])
-    numbers = {node.op for graph in tables.once(_graphs) for node in _on_complex(graph, called)}
-    moved = _bytes(tables, called) if numbers else None
-    chain = moved is not None and moved[1] < (1 - NOTABLE_SHARE) * moved[0]
-    mine = pl.col("op").is_in(sorted(numbers))
-    complex_ms = float(spent.filter(mine)["ms"].sum())
-    rest_ms = ms - complex_ms
-    is_complex = complex_ms > rest_ms
-    if is_complex:
-        ms = complex_ms
+    numbers = _complex(tables, spent)
+    mine = pl.col("op").is_in(sorted(numbers.ops))
     rest = spent.filter(~mine)
-    parts = (spent.filter(mine), rest) if is_complex else (spent,)
-    spent = pl.concat(part.filter(pl.col("ms") >= LEAST_OF_ALL * ms) for part in parts)
+    if numbers.leads:
+        ms, spent = numbers.ms, pl.concat([spent.filter(mine), rest])
+    spent = spent.filter(pl.col("ms") >= LEAST_OF_ALL * ms)
     ops = list(dict.fromkeys(spent.get_column("op")))
-    share = min(1.0, ms / busy)
     more_ms, arguments = _more_ms(tables, ops[0])
     more = more_ms > NOTABLE_SHARE * (step_ms(tables, "compiled") or inf)
     blocked = [one for one in tables.once(waiting) if one.name == ops[0].replace(".", "::", 1)]
-    if more:
-        cause = "arguments"
-    elif ops[0] in _FAST_PATH:
-        cause = "fast path"
-    elif is_complex:
-        cause = "complex chain" if chain else "complex"
-    else:
-        cause = "waiting" if blocked else "none"
-    why, what_to_do, snippet = _CAUSES[cause]
-    if cause in ("none", "waiting"):
-        what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
-    elif is_complex and chain and rest_ms >= LEAST_OF_ALL * busy:
-        what_to_do += f" {rest['op'][0]} stays as it is: {milliseconds(rest_ms)} of a step."
-    if chain and not is_complex and complex_ms >= CUSTOM_SHARE * busy:
-        apart = f"{milliseconds(complex_ms)} of a step is arithmetic on complex numbers."
-        what_to_do, snippet = f"{what_to_do} But {apart} {_CAUSES['complex chain'][1]}", _CHAIN
-    own = [op for op in ops if op in numbers] if is_complex else ops
-    named = own[0] if len(own) == 1 else f"{own[0]} and the like"
-    if is_complex:
+    cause = _cause(ops[0], numbers, blocked, more)
+    why, what_to_do, snippet = _words(cause, ops, numbers, rest, busy)
+    alike = numbers.ops.intersection(ops) if numbers.leads else ops
+    named = ops[0] if len(alike) == 1 else f"{ops[0]} and the like"
+    if cause.startswith("complex"):
         named = f"arithmetic on complex numbers ({named})"
-    places, evidence = [], []
-    for op, file, line, each_ms in spent.iter_rows():
-        place = Location(file, line) if file and line is not None else None
-        places += [place] if place else []
-        at = f" at {short(place)}" if place else ""
-        text = f"torch.ops.{op}{at}: {milliseconds(each_ms)} of a step"
-        evidence.append(Evidence(text, "kernel_calls"))
-    evidence[:0] = [Evidence(one.text, "kernel_launches") for one in blocked]
-    del evidence[MOST_EVIDENCE:]
+    places, evidence = _calls(spent, blocked)
     cost = Cost(about=f"nothing against eager: {milliseconds(ms)} of a step run the same kernels")
     level: Severity = "info"
     if cause.startswith("complex"):
-        warned = rows(tables, "warnings", kind="complex_fallback")[:1]
-        evidence += [from_row(shorten(row["message"]), "warnings", row) for row in warned]
-        eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
-        if outcome(tables) == "hurt" and eager and compiled:
-            level = "warning"
-            about = "compiled step less eager step; what generated code would save comes on top"
-            cost = Cost(compiled - eager, None, about)
-        if chain and moved is not None and on_device:
-            before, after = moved
-            text = f"as separate kernels they move {size(before)}, fused {size(after)}"
-            evidence.insert(0, Evidence(text, "graphs"))
-            saved = ms * (1 - after / before)
-            level = "warning" if level == "warning" else severity(tables, saved)
-            about = f"of {milliseconds(ms)}, by the bytes that fused kernels need not move"
-            cost = Cost(saved, None, about)
+        evidence += [
+            from_row(shorten(row["message"]), "warnings", row)
+            for row in rows(tables, "warnings", kind="complex_fallback")[:1]
+        ]
+        level, cost = _complex_cost(tables, numbers, on_device) or (level, cost)
+        if numbers.chain and numbers.moved:
+            both = "as separate kernels they move {}, fused {}".format(*map(size, numbers.moved))
+            evidence.insert(0, Evidence(both, "graphs"))
     if more:
         evidence.insert(0, Evidence(f"torch.ops.{ops[0]}: {arguments}", "cpu_ops"))
         cost = Cost(more_ms, None, "longer than in eager, as profiled")
@@ -456,9 +421,10 @@ def _finding(
         rule="ind-extern-dominated",
         severity=level,
         title=(
-            f"{percent(share)} of the busy time is {named}{'' if more else ', as in eager'}: {why}"
+            f"{percent(min(1.0, ms / busy))} of the busy time is {named}"
+            f"{'' if more else ', as in eager'}: {why}"
         ),
-        explanation=_COMPLEX if is_complex else _CALLED,
+        explanation=_COMPLEX if cause.startswith("complex") else _CALLED,
         cost=cost,
         confidence="derived",
         location=places[0] if places else None,
@@ -469,3 +435,51 @@ def _finding(
         also_at=tuple(dict.fromkeys(place for place in places[1:] if place != places[0]))[:3],
         weighs=True,
     )
+
+
+def _words(
+    cause: str, ops: Sequence[str], numbers: _Complex, rest: pl.DataFrame, busy: float
+) -> tuple[str, str, Snippet | None]:
+    """Why there is no code, what to do and what to paste; ``rest`` is no complex arithmetic."""
+    why, what_to_do, snippet = _CAUSES[cause]
+    if cause in ("none", "waiting"):
+        what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
+        if numbers.chain and numbers.ms >= CUSTOM_SHARE * busy:
+            apart = f"{milliseconds(numbers.ms)} of a step is arithmetic on complex numbers."
+            what_to_do, snippet = f"{what_to_do} But {apart} {_APART}", _CHAIN
+    if cause == "complex chain" and numbers.rest_ms >= LEAST_OF_ALL * busy:
+        stays = f"{rest.item(0, 'op')} stays as it is: {milliseconds(numbers.rest_ms)} of a step."
+        what_to_do = f"{what_to_do} {stays}"
+    return why, what_to_do, snippet
+
+
+def _calls(
+    spent: pl.DataFrame, blocked: Sequence[Waiting]
+) -> tuple[list[Location], list[Evidence]]:
+    """The lines that call the operators, and what they take."""
+    places = []
+    evidence = [Evidence(one.text, "kernel_launches") for one in blocked]
+    for op, file, line, each_ms in spent.iter_rows():
+        place = Location(file, line) if file and line is not None else None
+        places += [place] if place else []
+        at = f" at {short(place)}" if place else ""
+        text = f"torch.ops.{op}{at}: {milliseconds(each_ms)} of a step"
+        evidence.append(Evidence(text, "kernel_calls"))
+    return places, evidence[:MOST_EVIDENCE]
+
+
+def _complex_cost(
+    tables: Tables, numbers: _Complex, on_device: bool
+) -> tuple[Severity, Cost] | None:
+    """Severity and cost of it; None where neither a loss nor what fusing saves is known."""
+    eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
+    hurts = outcome(tables) == "hurt"
+    if numbers.chain and numbers.moved and on_device:  # a host's caches hold what lies between
+        before, after = numbers.moved
+        saved = numbers.ms * (1 - after / before)
+        about = f"of {milliseconds(numbers.ms)}, by the bytes that fused kernels need not move"
+        return "warning" if hurts else severity(tables, saved), Cost(saved, None, about)
+    if hurts and eager and compiled:
+        about = "compiled step less eager step; what generated code would save comes on top"
+        return "warning", Cost(compiled - eager, None, about)
+    return None

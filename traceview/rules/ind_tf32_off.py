@@ -100,13 +100,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     )
     proof = next(chain(warned, precisions), None)
     total, ms = (sum(row["ms"] for row in part) for part in (groups, slow))
-    if lines := tables.once(attention_lines):
-        matched = first_rank(rows(tables, "matched_kernels", stance="compiled", cpu_op="aten::bmm"))
-        ms -= sum(
-            row["ms"]
-            for row in matched
-            if _is_slow(row["name"]) and f"{row['file']}:{row['line']}" in lines
-        )
+    ms -= _of_attention(tables)
     if not slow or proof is None or ms <= least_share * total:
         return
     measured = first_rank(rows(tables, "shape_gains", kind="gemm", way="TF32", dtype="float32"))
@@ -155,6 +149,16 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
 def _is_slow(name: str) -> bool:
     """Whether a kernel multiplies fp32 without tensor cores."""
     return bool(_FP32.search(name)) and not _TENSOR_CORES.search(name)
+
+
+def _of_attention(tables: Tables) -> float:
+    """ms of such kernels in attention that runs as separate operators because of a switch."""
+    lines = tables.once(attention_lines)
+    batched = (
+        rows(tables, "matched_kernels", stance="compiled", cpu_op="aten::bmm") if lines else []
+    )
+    mine = (row for row in first_rank(batched) if f"{row['file']}:{row['line']}" in lines)
+    return float(sum(row["ms"] for row in mine if _is_slow(row["name"])))
 
 
 def _saved(tables: Tables, ms: float) -> Cost:

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.facts.rows import Row, called_in, first, first_rank, frame, rows, step_ms
-from traceview.derive.user_sources import SEPARATE
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
+from traceview.torchtext.fx import read_graph
 
 #: Values with which a switch of table ``environment`` slows the steps; None: any.
 _SLOW = {
@@ -32,6 +32,8 @@ _KERNELS = {
     "cudnn.enabled": r"^aten::_?(slow_conv|conv_depthwise|thnn_)",
 }
 FUSED_ATTENTION = "fused_attention"
+#: In ``setting_sites``, a context that leaves no fused backend of attention.
+SEPARATE = "sdpa_kernel"
 #: Attention as separate operators, in eager steps; compiled ones have it as parts of a graph.
 _SEPARATE = "aten::_scaled_dot_product_attention_math"
 _BACKENDS = ("cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp")
@@ -40,7 +42,7 @@ _TAKE = {"float": _BACKENDS[1:2], "c10::BFloat16": _BACKENDS, "c10::Half": _BACK
 #: A fused backend that saves less of attention's time than this is none that slows the step.
 _LEAST_GAIN = 0.05
 #: Products of attention are batched; others at its line are of something else there.
-_BATCHED = frozenset({"aten::bmm", "aten::baddbmm"})
+_BATCHED = frozenset({"aten.bmm", "aten.baddbmm"})
 _LIBRARY = ("gemm", "convolution", "attention", "communication")
 _ANOMALY, _ASSERTS = "autograd.detect_anomaly", "inductor.nan_asserts"
 #: A switch → where it calls operators, which, and one of them that nothing else there calls:
@@ -116,10 +118,9 @@ def _separate_attention(tables: Tables, known: Mapping[str, Row], on_device: boo
         off = all(name not in known or known[name]["value"] == "False" for name in needed)
     else:
         off = all(name in sites for name in needed)
-    site: Row = next((sites[name] for name in (*needed, SEPARATE) if name in sites), {})
-    if not off:
-        site = sites.get(SEPARATE, {})
-    if not off and not site:
+    names = (*(needed if off else ()), SEPARATE)
+    site = next((sites[name] for name in names if name in sites), None)
+    if not off and site is None:
         return None
     faster = [
         row["share"]
@@ -130,10 +131,17 @@ def _separate_attention(tables: Tables, known: Mapping[str, Row], on_device: boo
         return None
     at = lines.select(pl.concat_str("file", pl.lit(":"), "line").alias("at"))["at"]
     user_lines = at.unique(maintain_order=True).to_list()
-    place = {"file": site.get("file"), "line": site.get("line")}
+    place = {"file": site["file"], "line": site["line"]} if site else {}
+    graphs = (read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad"))
+    nodes = (node for graph in graphs for node in graph.operations)
+    products = {node.user_line for node in nodes if node.op in _BATCHED}
+    # Those that Inductor's patterns for attention make have no line.
+    batched = pl.coalesce("cpu_op", "name").str.replace("::", ".", literal=True).is_in(_BATCHED)
+    known_at = pl.concat_str("file", pl.lit(":"), "line").is_in(user_lines)
+    theirs = pl.col("line").is_null() & pl.lit(products <= {None, *user_lines})
     ran = frame(tables, "matched_kernels", stance="compiled").filter(
-        pl.concat_str("file", pl.lit(":"), "line").is_in(user_lines),
-        ~pl.col("category").is_in(_LIBRARY) | pl.col("cpu_op").is_in(_BATCHED),
+        pl.when(batched).then(known_at | theirs).otherwise(known_at),
+        ~pl.col("category").is_in(_LIBRARY) | batched,
     )
     ran = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
     found: dict[str, Any] = {"name": FUSED_ATTENTION, "value": "False", "user_lines": user_lines}
