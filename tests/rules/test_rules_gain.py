@@ -704,6 +704,7 @@ def test_complex_arithmetic_next_to_an_fft_is_what_can_be_fused(make):
     )
     assert (finding.severity, finding.location.line) == ("warning", 6)
     assert finding.cost.ms_per_step == pytest.approx(2.5 * (1 - FUSED / ALONE))
+    assert finding.due_ms == 0.0, "eager has the same kernels"
     assert finding.evidence[0].text.endswith("move 22.0 MiB, fused 12.0 MiB")
     assert [at.line for at in finding.also_at] == [5, 8, 7]
     assert "aten._fft_c2c stays as it is: 1.10 ms" in finding.what_to_do

@@ -403,12 +403,13 @@ def _finding(
     places, evidence = _calls(spent, blocked)
     cost = Cost(about=f"nothing against eager: {milliseconds(ms)} of a step run the same kernels")
     level: Severity = "info"
+    due_ms: float | None = None
     if cause.startswith("complex"):
         evidence += [
             from_row(shorten(row["message"]), "warnings", row)
             for row in rows(tables, "warnings", kind="complex_fallback")[:1]
         ]
-        level, cost = _complex_cost(tables, numbers, on_device) or (level, cost)
+        level, cost, due_ms = _complex_cost(tables, numbers, on_device) or (level, cost, due_ms)
         if numbers.chain and numbers.moved:
             both = "as separate kernels they move {}, fused {}".format(*map(size, numbers.moved))
             evidence.insert(0, Evidence(both, "graphs"))
@@ -434,6 +435,7 @@ def _finding(
         remedy=_REMEDIES.get(cause.partition(" chain")[0], ()),
         also_at=tuple(dict.fromkeys(place for place in places[1:] if place != places[0]))[:3],
         weighs=True,
+        due_ms=due_ms,
     )
 
 
@@ -470,16 +472,17 @@ def _calls(
 
 def _complex_cost(
     tables: Tables, numbers: _Complex, on_device: bool
-) -> tuple[Severity, Cost] | None:
-    """Severity and cost of it; None where neither a loss nor what fusing saves is known."""
+) -> tuple[Severity, Cost, float] | None:
+    """Severity, cost, and ms that compiling lost; None where there is no loss or known saving."""
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     hurts = outcome(tables) == "hurt"
+    lost = compiled - eager if hurts and eager and compiled else 0.0
     if numbers.chain and numbers.moved and on_device:  # a host's caches hold what lies between
         before, after = numbers.moved
         saved = numbers.ms * (1 - after / before)
         about = f"of {milliseconds(numbers.ms)}, by the bytes that fused kernels need not move"
-        return "warning" if hurts else severity(tables, saved), Cost(saved, None, about)
-    if hurts and eager and compiled:
+        return "warning" if lost else severity(tables, saved), Cost(saved, None, about), lost
+    if lost:
         about = "compiled step less eager step; what generated code would save comes on top"
-        return "warning", Cost(compiled - eager, None, about)
+        return "warning", Cost(lost, None, about), lost
     return None
