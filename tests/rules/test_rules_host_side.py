@@ -413,7 +413,7 @@ def test_attention_without_its_fused_backends(make, known, dtype, sites, line):
 def test_on_a_cpu_one_backend_takes_all_attention(make):
     rows = separate_attention((FLASH, "False"), (EFFICIENT, "True"), dtype=FULL, device="cpu")
     (finding,) = found("ap-debug-switch", make(**rows))
-    assert finding.remedy == ("sdpa=FLASH_ATTENTION",)
+    assert finding.remedy[0] == "sdpa=FLASH_ATTENTION"
     rows = separate_attention((FLASH, "True"), (EFFICIENT, "False"), dtype=FULL, device="cpu")
     assert found("ap-debug-switch", make(**rows)) == ()
 
@@ -432,7 +432,7 @@ def test_what_the_best_backend_saves_of_attention_is_timed(make, flash_ms, share
     for finding in findings:
         assert finding.confidence == "measured"
         assert "SDPBackend.FLASH_ATTENTION" in finding.snippet.text
-        assert finding.remedy == ("sdpa=FLASH_ATTENTION",)
+        assert finding.remedy[0] == "sdpa=FLASH_ATTENTION"
 
 
 @pytest.mark.parametrize(("line", "ms"), [(None, 6.0), (41, 5.0)])

@@ -29,7 +29,9 @@ saves. Where the settings were not recorded, lines that switch backends off are 
 
 ## What to do
 Switch it off outside of debugging. Leave one fused backend of attention on, and put
-`torch.nn.attention.sdpa_kernel` around what needs separate operators.
+`torch.nn.attention.sdpa_kernel` around what needs separate operators. Compile into an empty cache
+then (`TORCHINDUCTOR_CACHE_DIR`): AOTAutograd's does not look at these switches, and gives back the
+separate operators of an earlier run.
 
 ## References
 - https://docs.pytorch.org/docs/stable/autograd.html
@@ -115,6 +117,8 @@ _SWITCHES = {
     ),
 }
 _BACKENDS = ("cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp")
+#: The cache of AOTAutograd has graphs with the attention of another switch.
+_NO_CACHE = "torch._functorch.config.enable_autograd_cache=False"
 #: Switches whose cost are kernels that run because of them, and what these do.
 _KERNELS = {
     "deterministic_algorithms": "writes by index that sort first",
@@ -212,7 +216,8 @@ def _separate_attention(tables: Tables, switch: Row) -> Finding:
         evidence=tuple(evidence),
         what_to_do=(
             "Take the switch away, or leave one fused backend on. Where something needs separate "
-            "operators (a second derivative, say), put sdpa_kernel around that alone."
+            "operators (a second derivative, say), put sdpa_kernel around that alone. Start with "
+            "an empty compile cache: torch's does not look at these switches."
         ),
         snippet=Snippet(
             "python",
@@ -220,7 +225,7 @@ def _separate_attention(tables: Tables, switch: Row) -> Finding:
             f"with sdpa_kernel([SDPBackend.{backend}, SDPBackend.MATH]):  # those that may run\n"
             "    y = model(x)",
         ),
-        remedy=() if within else (f"sdpa={backend}",),
+        remedy=() if within else (f"sdpa={backend}", _NO_CACHE),
         also_at=tuple(places[1:4]),
     )
 
