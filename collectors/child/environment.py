@@ -33,6 +33,8 @@ _PRECISION = (
     "cudnn.deterministic",
     "cudnn.enabled",
 )
+#: Backends of attention, as torch.backends.cuda has them: on a CPU they count as well.
+_ATTENTION = ("flash_sdp", "mem_efficient_sdp", "cudnn_sdp", "math_sdp")
 # what the variables that the parent sets change in torch's configs
 _OUR_SETTINGS = frozenset({"cpp.enable_kernel_profile", "trace.provenance_tracking_level"})
 MAX_TEXT = 2000
@@ -99,6 +101,9 @@ def settings(torch: Any, ours: frozenset[str]) -> Iterator[tuple[str, str, str, 
     yield "precision", "deterministic_algorithms", deterministic, None, False
     yield "torch", "grad_enabled_steps", _text(torch.is_grad_enabled()), None, False
     yield "torch", "autograd.detect_anomaly", _text(torch.is_anomaly_enabled()), None, False
+    for name in _ATTENTION:  # cudnn's is of torch 2.4
+        if enabled := getattr(torch.backends.cuda, f"{name}_enabled", None):
+            yield "torch", f"cuda.{name}", _text(enabled()), None, False
     yield "torch", "autograd.profiler", _text(torch.autograd._profiler_enabled()), None, False
     if modes := ", ".join(refused_modes()):
         yield "torch", "dispatch_modes", _text(modes), None, False

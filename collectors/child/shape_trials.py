@@ -4,7 +4,8 @@ What another dtype, TF32, another memory format or another backend of attention 
 the shapes: a product of 16 rows gains nothing by arithmetic that is four times faster; and a CPU
 without instructions for float16 may take 30 times as long for a product in it. The shapes
 are read from the last profiler window's trace, the largest ones (by operations) are run again on
-random data as they are and every way there is, in turns: one ``shape_trial`` event each.
+random data as they are and every way there is, in turns: one ``shape_trial`` event each. Attention
+that ran as separate operators is whole in the eager window's trace only.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _ATTENTION = {"aten::scaled_dot_product_attention": 0}
 _OPERATORS = {**_PRODUCTS, **_CONVOLUTIONS, **_ATTENTION}
 _NAMES = "|".join(_OPERATORS).encode()
 _EVENT = re.compile(rb'"name": "(' + _NAMES + rb')".{0,400}?"args": (\{[^}]*\})', re.DOTALL)
+_SEPARATE = b'"name": "aten::_scaled_dot_product_attention_math"'
 _DTYPES = {"float": "float32", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
 _BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
 
@@ -51,12 +53,14 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
     """Time the step's heaviest shapes for about 2 s."""
     deadline = time.monotonic() + BUDGET_S
     folder = recorder.raw / "profile"
-    traces = [
-        max(found, key=lambda path: path.stat().st_mtime)
+    traces = {
+        stance: max(found, key=lambda path: path.stat().st_mtime)
         for stance in ("compiled", "eager")
         if (found := [*folder.glob(f"{stance}-{recorder.pid}*[0-9].json.gz")])
-    ]
-    works = next(filter(None, map(heaviest, traces)), {})
+    }
+    works = next(filter(None, map(heaviest, traces.values())), {})
+    if "eager" in traces:
+        works = {**separate_attention(traces["eager"]), **works}
     name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
         for work, count in works.items():
@@ -80,8 +84,7 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
 
 def heaviest(trace: Path) -> dict[Work, float]:
     """The shapes with most operations in a trace, and how often a step has them."""
-    with gzip.open(trace) as file:
-        text = file.read(MOST_TRACE_BYTES)
+    text = _text(trace)
     steps = max(1, len(set(re.findall(rb'"traceview step (\d+)"', text))))
     found: Counter[Work] = Counter()
     for match in _EVENT.finditer(text):
@@ -90,6 +93,18 @@ def heaviest(trace: Path) -> dict[Work, float]:
             found[work] += 1
     heavy = sorted(found, key=lambda work: -found[work] * _operations(work))
     return {work: found[work] / steps for work in heavy[:MOST_SHAPES]}
+
+
+def separate_attention(trace: Path) -> dict[Work, float]:
+    """Of ``heaviest`` the attention, where some ran as separate operators."""
+    if _SEPARATE not in _text(trace):
+        return {}
+    return {work: count for work, count in heaviest(trace).items() if work[0] in _ATTENTION}
+
+
+def _text(trace: Path) -> bytes:
+    with gzip.open(trace) as file:
+        return file.read(MOST_TRACE_BYTES)
 
 
 def _work(name: str, arguments: bytes) -> Work | None:
@@ -107,6 +122,10 @@ def _work(name: str, arguments: bytes) -> Work | None:
     if len(kinds) != 1 or any(len(size) < 2 or not prod(size) for size in sizes):
         return None
     settings = json.dumps(values[3:9]) if name in _CONVOLUTIONS else ""
+    if name in _ATTENTION:
+        if any(dims[3:4]) or values[7:8] == ["True"]:
+            return None  # with a mask or fewer heads of keys: the trial would be of something else
+        settings = "causal" if values[5:6] == ["True"] else ""
     return name, sizes, steps, kinds.pop(), settings
 
 
@@ -162,7 +181,8 @@ def _act(torch: Any, work: Work) -> Any:
     if name in _PRODUCTS:
         return torch.bmm if len(work[1][0]) == 3 else torch.mm
     if name in _ATTENTION:
-        return torch.nn.functional.scaled_dot_product_attention
+        attention = torch.nn.functional.scaled_dot_product_attention
+        return partial(attention, is_causal=settings == "causal")
     # stride, padding, dilation, transposed, output_padding, groups
     *lists, groups = (json.loads(text.lower()) for text in json.loads(settings))
     return lambda x, weight: torch.convolution(x, weight, None, *lists, groups)
@@ -198,7 +218,7 @@ def _others(
             laid = [each.contiguous(memory_format=layout) for each in operands]
             if [each.stride() for each in laid] != [each.stride() for each in operands]:
                 yield words, partial(clock, partial(act, *laid))
-    if name in _ATTENTION and device:
+    if name in _ATTENTION:
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         for backend in _BACKENDS:

@@ -76,3 +76,37 @@ def test_a_trace_that_is_damaged_has_no_shapes(tmp_path):
     text = b'"name": "aten::mm", "args": {"Input Dims": [[1, 2], "x"], "Input type": [1]}'
     path.write_bytes(gzip.compress(text))
     assert shape_trials.heaviest(path) == {}
+
+
+@pytest.mark.parametrize(
+    ("separate", "mask", "causal", "found"),
+    [
+        (True, [], "False", [("", 1.0)]),
+        (True, [], "True", [("causal", 1.0)]),
+        (True, [4, 4], "False", []),
+        (False, [], "False", []),
+    ],
+)
+def test_attention_as_separate_operators_is_timed_whole(raw, separate, mask, causal, found):
+    sizes, strides = [[2, 4, 8, 16]] * 3, [[512, 128, 16, 1]] * 3
+    values = ["", "", "", "", "0.", causal, "", "False"]
+    name = "aten::scaled_dot_product_attention"
+    attention = event(name, [*sizes, mask, [], []], [*strides, [], [], []], values)
+    if separate:
+        inner = event("aten::_scaled_dot_product_attention_math", sizes, strides)
+        product = event("aten::bmm", [[8, 8, 16], [8, 16, 8]], [[128, 16, 1], [128, 1, 16]])
+        events = [attention, inner, product]
+    else:
+        events = [attention]
+    path = raw / "profile" / "eager-7-2.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}, indent=2).encode()))
+    works = shape_trials.separate_attention(path)
+    assert [(work[0], work[4], count) for work, count in works.items()] == [
+        (name, settings, count) for settings, count in found
+    ]
+    for work in works:
+        torch = pytest.importorskip("torch")
+        act = shape_trials._act(torch, work)
+        q = torch.arange(64.0).reshape(1, 1, 4, 16) / 64
+        first = act(q, q, q)[0, 0, 0]
+        assert torch.equal(first, q[0, 0, 0]) is (causal == "True")

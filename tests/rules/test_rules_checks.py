@@ -427,6 +427,20 @@ def test_fp32_kernels_that_eager_has_not_are_no_reason(make, before, compiled_ms
     assert ("eager 0.100 ms" in finding.explanation) is (severity == "info")
 
 
+@pytest.mark.parametrize("line", [38, 39, None])
+def test_products_of_separate_attention_are_no_reason_for_tf32(make, line):
+    name = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x256x8"
+    switch = {"name": "fused_attention", "value": "False", "user_lines": ["/u/net.py:38"]}
+    product = {**gemm(name, 1.0), "cpu_op": "aten::bmm", "file": "/u/net.py", "line": line}
+    tables = make(
+        kernel_groups=[gemm(name, 1.0), gemm("nvjet", 0.5)],
+        environment=PRECISION,
+        matched_kernels=[product],
+        slow_switches=[switch],
+    )
+    assert bool(found("ind-tf32-off", tables)) is (line != 38)
+
+
 def test_tf32_that_is_on_is_no_finding(make):
     assert (
         found("ind-tf32-off", make(kernel_groups=[gemm("ampere_sgemm", 1.0)], environment=[])) == ()

@@ -679,6 +679,68 @@ def test_complex_numbers_are_a_warning_where_compiling_hurts(make, eager, compil
     assert "cos" in finding.snippet.text
 
 
+SPLIT_STEP = """
+    def forward(self, a: "c64[512, 512]cuda:0", x: "f32[512, 512]cuda:0"):
+        mul: "c64[512, 512]cuda:0" = torch.ops.aten.mul.Tensor(x, 1j)
+        exp: "c64[512, 512]cuda:0" = torch.ops.aten.exp.default(mul)
+        mul_1: "c64[512, 512]cuda:0" = torch.ops.aten.mul.Tensor(a, exp)
+        _fft_c2c: "c64[512, 512]cuda:0" = torch.ops.aten._fft_c2c.default(mul_1, [0, 1], 0, True)
+        mul_2: "c64[512, 512]cuda:0" = torch.ops.aten.mul.Tensor(_fft_c2c, exp)
+        abs_1: "f32[512, 512]cuda:0" = torch.ops.aten.abs.default(mul_2)
+        add: "f32[512, 512]cuda:0" = torch.ops.aten.add.Tensor(abs_1, x)
+        return (add,)
+"""
+#: MiB, of a c64 2 and of an f32 1: each operator alone; those before and those after the FFT.
+ALONE, FUSED = 3 + 4 + 6 + 6 + 3, (1 + 2 + 2 + 2) + (2 + 2 + 1)
+
+
+def split_step(*spent):
+    """A step of 4 ms, 0.4 of it generated; ``spent``: operator, line, ms of a kernel."""
+    names = dict.fromkeys(op for op, _, _ in spent)
+    rows = graph_of(*(f"torch.ops.{op}.default" for op in names), ms=3.6, other=0.4)
+    fallback, generated = rows["matched_kernels"]
+    rows["matched_kernels"] = [generated] + [
+        {**fallback, "ops": [op], "line": line, "ms": ms} for op, line, ms in spent
+    ]
+    rows["graphs"] = [{"kind": "post_grad", "text": SPLIT_STEP}]
+    return rows | {"speedups": speedup(4.2, 4.0)}
+
+
+def test_complex_arithmetic_next_to_an_fft_is_what_can_be_fused(make):
+    arithmetic = [("aten.exp", 5, 0.8), ("aten.mul", 6, 1.0), ("aten.mul", 8, 0.6)]
+    rows = split_step(("aten._fft_c2c", 7, 1.1), *arithmetic, ("aten.abs", 9, 0.1))
+    (finding,) = found("ind-extern-dominated", make(**rows))
+    assert finding.title.startswith(
+        "62 % of the busy time is arithmetic on complex numbers (aten.m"
+    )
+    assert (finding.severity, finding.location.line) == ("warning", 6)
+    assert finding.cost.ms_per_step == pytest.approx(2.5 * (1 - FUSED / ALONE))
+    assert finding.due_ms == 0.0, "eager has the same kernels"
+    assert finding.evidence[0].text.endswith("move 22.0 MiB, fused 12.0 MiB")
+    assert [at.line for at in finding.also_at] == [5, 8, 7]
+    assert "aten._fft_c2c stays as it is: 1.10 ms" in finding.what_to_do
+    assert "view_as_complex" in finding.snippet.text
+
+
+def test_an_fft_that_takes_longer_than_complex_arithmetic_comes_first(make):
+    rows = split_step(("aten._fft_c2c", 7, 2.0), ("aten.exp", 5, 0.9), ("aten.mul", 6, 0.7))
+    (finding,) = found("ind-extern-dominated", make(**rows))
+    assert finding.title.startswith("90 % of the busy time is aten._fft_c2c and the like, as")
+    assert (finding.severity, finding.location.line, finding.cost.ms_per_step) == ("info", 7, None)
+    assert "But 1.60 ms of a step is arithmetic on complex numbers" in finding.what_to_do
+    rows = split_step(("aten._fft_c2c", 7, 3.2), ("aten.exp", 5, 0.4))
+    (finding,) = found("ind-extern-dominated", make(**rows))
+    assert finding.what_to_do.endswith("expect no gain from compiling this part.")
+
+
+def test_what_fused_complex_arithmetic_saves_is_not_known_with_symbolic_sizes(make):
+    rows = split_step(("aten.exp", 5, 1.6), ("aten.mul", 6, 2.0))
+    rows["graphs"][0]["text"] = SPLIT_STEP.replace("[512, 512]", "[s0, 512]")
+    (finding,) = found("ind-extern-dominated", make(**rows))
+    assert (finding.severity, finding.cost.ms_per_step) == ("info", None)
+    assert "arithmetic on complex numbers" in finding.title
+
+
 def test_an_fft_is_no_complex_arithmetic_of_the_users(make):
     rows = graph_of("torch.ops.aten._fft_r2c.default", ops=["aten._fft_r2c"])
     rows["graphs"] = [{"kind": "post_grad", "text": COMPLEX.replace("mul", "_fft_r2c")}]

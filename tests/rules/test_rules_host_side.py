@@ -343,3 +343,101 @@ def test_a_switch_costs_the_kernels_that_run_because_of_it(make, name, value, op
     counted = severity and op != "aten::index"
     assert [each.cost.ms_per_step for each in findings if counted] == ([ms] if counted else [])
     assert all(("7 kernels" in each.evidence[-1].text) == bool(counted) for each in findings)
+
+
+MATH = "aten::_scaled_dot_product_attention_math"
+FLASH, EFFICIENT, CUDNN = "cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp"
+EVERY = (FLASH, EFFICIENT, CUDNN)
+HALF, FULL = "c10::BFloat16", "float"
+
+
+def separate_attention(*known, dtype=HALF, sites=(), device="NVIDIA H100", **more):
+    """Attention at line 38, with 5 of 10 ms of the step there; ``sites``: name, line."""
+    op = {"name": MATH, "input_types": f'["{dtype}", "{dtype}", "{dtype}", ""]'}
+    rows = settings(
+        ("grad_enabled_steps", "False"),
+        *known,
+        device=device,
+        setting_sites=[{"name": name, "file": FILE, "line": line} for name, line in sites],
+        line_ops=[{"stance": "eager", "name": MATH, "file": FILE, "line": 38}],
+        **more,
+    )
+    rows["cpu_ops"] += [{**op, "stance": "eager", "step": 0, "op_id": 0}]
+    ran = [
+        ("gemm", "aten::bmm", 38, 3.0),
+        ("generated_reduction", "triton_red_0", 38, 2.0),
+        ("gemm", "aten::mm", 38, 0.5),
+        ("gemm", "aten::bmm", 41, 0.25),
+        ("elementwise", "aten::add", 41, 0.25),
+    ]
+    rows["matched_kernels"] = [
+        {**COMPILED, "clock": "device", "category": category, "cpu_op": op, "name": op,
+         "file": FILE, "line": line, "ms": ms, "count": 2.0}
+        for category, op, line, ms in ran
+    ]  # fmt: skip
+    return rows
+
+
+OFF = tuple((name, "False") for name in EVERY)
+SWITCHED = tuple((name, 19 + index) for index, name in enumerate(EVERY))
+
+
+@pytest.mark.parametrize(
+    ("known", "dtype", "sites", "line"),
+    [
+        (OFF, HALF, SWITCHED, 19),
+        (OFF, HALF, (), 38),
+        (OFF[:2], HALF, (), 38),  # a torch without cudnn's
+        (OFF, FULL, SWITCHED, 20),  # which only one backend takes
+        (((FLASH, "True"), OFF[1]), HALF, SWITCHED, None),
+        (((FLASH, "True"), OFF[1]), FULL, SWITCHED, 20),
+        (((FLASH, "True"), (EFFICIENT, "True")), HALF, SWITCHED, None),  # switched on again
+        (((FLASH, "True"), (EFFICIENT, "True")), HALF, [("sdpa_kernel", 37)], 37),
+        ((), HALF, SWITCHED, 19),  # an older recording
+        ((), HALF, SWITCHED[:2], None),
+        (OFF, "double", SWITCHED, None),  # no fused backend takes it
+    ],
+)
+def test_attention_without_its_fused_backends(make, known, dtype, sites, line):
+    findings = found(
+        "ap-debug-switch", make(**separate_attention(*known, dtype=dtype, sites=sites))
+    )
+    assert [finding.location.line for finding in findings] == ([line] if line else [])
+    for finding in findings:
+        assert finding.title.startswith(f"Attention at {FILE[3:]}:38 runs as separate operators")
+        assert (finding.severity, finding.cost.ms_per_step) == ("warning", 5.0)
+        assert finding.evidence[0].text == "4 kernels of attention per compiled step, 5.00 ms"
+        assert bool(finding.remedy) is (line != 37)
+
+
+def test_on_a_cpu_one_backend_takes_all_attention(make):
+    rows = separate_attention((FLASH, "False"), (EFFICIENT, "True"), dtype=FULL, device="cpu")
+    (finding,) = found("ap-debug-switch", make(**rows))
+    assert finding.remedy[0] == "sdpa=FLASH_ATTENTION"
+    rows = separate_attention((FLASH, "True"), (EFFICIENT, "False"), dtype=FULL, device="cpu")
+    assert found("ap-debug-switch", make(**rows)) == ()
+
+
+@pytest.mark.parametrize(
+    ("flash_ms", "share", "cost"), [(0.4, 0.95, 4.6), (1.0, 0.8, 4.0), (7.9, 0.01, None)]
+)
+def test_what_the_best_backend_saves_of_attention_is_timed(make, flash_ms, share, cost):
+    gain = {"kind": "attention", "dtype": "bfloat16", "shapes": 1, "base_ms": 8.0}
+    gains = [
+        {**gain, "way": "flash attention", "ms": flash_ms, "share": share},
+        {**gain, "way": "math", "ms": 0.1, "share": 0.99},
+    ]
+    (*findings,) = found("ap-debug-switch", make(**separate_attention(*OFF, shape_gains=gains)))
+    assert [each.cost.ms_per_step for each in findings] == ([pytest.approx(cost)] if cost else [])
+    for finding in findings:
+        assert finding.confidence == "measured"
+        assert "SDPBackend.FLASH_ATTENTION" in finding.snippet.text
+        assert finding.remedy[0] == "sdpa=FLASH_ATTENTION"
+
+
+@pytest.mark.parametrize(("line", "ms"), [(None, 6.0), (41, 5.0)])
+def test_products_that_a_pattern_made_have_no_line(make, line, ms):
+    rows = separate_attention(*OFF)
+    rows["matched_kernels"][3] |= {"file": line and FILE, "line": line, "ms": 1.0}
+    (finding,) = found("ap-debug-switch", make(**rows))
+    assert finding.cost.ms_per_step == ms

@@ -270,6 +270,12 @@ def test_what_fusion_loses_without_another_finding(make, columns, count):
         assert "90 % of the slowest kernel's instructions" in finding.explanation
 
 
+def test_a_kernel_of_separate_attention_is_left_to_the_switch_that_makes_it(make):
+    switch = {"name": "fused_attention", "user_lines": ["/u/train.py:9"]}
+    tables = make(speedups=[SPEEDUP], slow_fusions=[FUSION], slow_switches=[switch])
+    assert list(RULES["ind-slower-fusion"].check(tables)) == []
+
+
 @pytest.mark.parametrize(
     ("reader", "looking_up", "line"),
     [("grid_sampler_2d", 0.9, 12), ("grid_sampler_2d", 0.3, 9), ("index", 0.9, 9), (None, 0.9, 9)],

@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.facts.places import frames
+from traceview.derive.facts.slow_switches import SEPARATE
 from traceview.derive.syntax import Function, ReadSource, covers, loops_around, syntax_tree
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.frames import CACHED_CALL
@@ -45,6 +46,10 @@ _CALLED = frozenset({"autograd.detect_anomaly", "deterministic_algorithms"})
 _BENCHMARK, _BENCHMARK_CALLS = "cudnn.benchmark", ("flags", "set_flags", "Trainer")
 #: The same, where cudnn is named in any case.
 _CUDNN, _CUDNN_CALLS = "cudnn.enabled", ("cudnn.flags", "cudnn.set_flags")
+#: Backends of attention: calls that switch one off, arguments of an older context that do, and what
+#: ``sdpa_kernel`` leaves. SEPARATE is the name of a context that leaves no fused one.
+_ATTENTION = ("flash_sdp", "mem_efficient_sdp", "cudnn_sdp")
+_ONLY_MATH = frozenset({"MATH"})
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 
 
@@ -183,6 +188,8 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
             if f"{_name(getattr(node.func, 'value', node))}.{_name(node.func)}" in _CUDNN_CALLS:
                 set_here = {each.arg for each in node.keywords} & {"enabled", "_enabled"}
                 texts += [_CUDNN for _ in set_here]
+            for name in _attention_off(node):
+                yield {"name": name, "line": node.lineno, "function": function}
             text = _name(node.func).removeprefix("set_").removeprefix("use_")
             called = (name for name in _CALLED if name.rpartition(".")[2] == text)
             yield from (
@@ -232,6 +239,29 @@ def _stance_set(node: ast.Call) -> str | None:
     given = [*node.args, *(each.value for each in node.keywords if each.arg == "stance")]
     first = given[0] if given else None
     return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
+
+
+def _attention_off(node: ast.Call) -> Iterator[str]:
+    """``cuda.flash_sdp`` and the like that a call may switch off, or SEPARATE."""
+    called = _name(node.func)
+    given = {
+        each.arg: each.value.value
+        for each in node.keywords
+        if each.arg and isinstance(each.value, ast.Constant)
+    }
+    if called.startswith("enable_") and (backend := called.removeprefix("enable_")) in _ATTENTION:
+        value = node.args[0] if node.args else None
+        on = value.value if isinstance(value, ast.Constant) else given.get("enabled")
+        if on is not True:
+            yield f"cuda.{backend}"
+    elif called == "sdp_kernel":
+        if given.get("enable_flash") is False and given.get("enable_mem_efficient") is False:
+            yield SEPARATE
+    elif called == SEPARATE and node.args:
+        kinds = node.args[0]
+        named = kinds.elts if isinstance(kinds, ast.List | ast.Tuple | ast.Set) else [kinds]
+        if {_name(each) for each in named} == _ONLY_MATH:
+            yield SEPARATE
 
 
 def _name(node: ast.AST) -> str:

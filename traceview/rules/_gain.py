@@ -9,6 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from traceview.derive.facts.rows import called_in
+from traceview.derive.facts.slow_switches import FUSED_ATTENTION
 from traceview.rules._recompiles import readable
 from traceview.rules.kit import Location, Row, Tables, first_rank, frame, milliseconds, rows
 from traceview.torchtext import marks
@@ -93,6 +94,12 @@ def waiting(tables: Tables) -> list[Waiting]:
                 )
             )
     return sorted(found, key=lambda each: -each.ms)
+
+
+def attention_lines(tables: Tables) -> frozenset[str]:
+    """``file:line`` of attention that runs as separate operators because of a switch."""
+    switches = first_rank(rows(tables, "slow_switches", name=FUSED_ATTENTION))
+    return frozenset(line for row in switches for line in row["user_lines"] or ())
 
 
 def location(text: str) -> Location | None:

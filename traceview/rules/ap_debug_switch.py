@@ -2,7 +2,8 @@
 ## What it finds
 A switch of torch's for finding errors that is on while the steps run: anomaly detection, autograd's
 profiler, Inductor's `nan_asserts`, `CUDA_LAUNCH_BLOCKING=1`, `PYTORCH_NO_CUDA_MEMORY_CACHING`,
-deterministic algorithms, `torch.backends.cudnn.enabled = False`.
+deterministic algorithms, `torch.backends.cudnn.enabled = False`. And backends of attention that are
+switched off, so that it runs as separate operators.
 
 ## Why it costs
 Anomaly detection looks for NaN in every gradient and reads the answer, so the host waits for the
@@ -11,8 +12,9 @@ every input of compiled code, in compiled steps only. `CUDA_LAUNCH_BLOCKING=1` w
 after every launch. Without the caching allocator each tensor is a `cudaMalloc` and a `cudaFree`.
 Deterministic writes by index (`index_add`, `index_put`, `scatter_add`) sort the index first, and
 Inductor leaves them to that operator. Without cuDNN a convolution is unfolded and multiplied sample
-by sample, an LSTM run cell by cell. Eager and compiled steps pay alike, and compiling gains less
-than it could.
+by sample, an LSTM run cell by cell. Without its fused backends `scaled_dot_product_attention` is
+two products and a softmax, and the whole matrix of scores goes through memory, of half precision
+too in float32. Eager and compiled steps pay alike, and compiling gains less than it could.
 
 ## Evidence
 The value of the switch when the steps began to be timed. Of anomaly detection, also its checks in
@@ -21,14 +23,21 @@ of the profiled step, on the step as timed.
 Of deterministic algorithms the kernels of sorting writes by index, without cuDNN those of torch's
 own convolutions and recurrent cells: a warning where they take much of the step, else information,
 as results may have to be the same every time.
+Of attention its line, and what the kernels of that line take in a compiled step. The fused backends
+are timed on its shapes when the script has ended, without masks: then the cost is what the best one
+saves. Where the settings were not recorded, lines that switch backends off are the evidence.
 
 ## What to do
-Switch it off outside of debugging.
+Switch it off outside of debugging. Leave one fused backend of attention on, and put
+`torch.nn.attention.sdpa_kernel` around what needs separate operators. Compile into an empty cache
+then (`TORCHINDUCTOR_CACHE_DIR`): AOTAutograd's does not look at these switches, and gives back the
+separate operators of an earlier run.
 
 ## References
 - https://docs.pytorch.org/docs/stable/autograd.html
 - https://docs.pytorch.org/docs/stable/notes/cuda.html
 - https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html
 - torch/autograd/anomaly_mode.py
 - torch/_inductor/lowering.py, `index_put_impl_`
 - aten/src/ATen/native/cuda/ConvolutionMM2d.cu
@@ -38,11 +47,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.facts.slow_switches import FUSED_ATTENTION, SEPARATE
+from traceview.rules._gain import location
 from traceview.rules._starts import options, setting_line
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
+    Location,
+    Row,
+    Snippet,
     Tables,
     compile_call,
     first_rank,
@@ -102,6 +116,9 @@ _SWITCHES = {
         "finding errors of cuDNN's.",
     ),
 }
+_BACKENDS = ("cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp")
+#: The cache of AOTAutograd has graphs with the attention of another switch.
+_NO_CACHE = "torch._functorch.config.enable_autograd_cache=False"
 #: Switches whose cost are kernels that run because of them, and what these do.
 _KERNELS = {
     "deterministic_algorithms": "writes by index that sort first",
@@ -111,7 +128,9 @@ _KERNELS = {
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each switch that is on."""
-    for switch in first_rank(rows(tables, "slow_switches")):
+    every = first_rank(rows(tables, "slow_switches"))
+    yield from (_separate_attention(tables, row) for row in every if row["name"] == FUSED_ATTENTION)
+    for switch in (row for row in every if row["name"] in _SWITCHES):
         what, why, what_to_do = _SWITCHES[switch["name"]]
         place = line_of(switch)
         if switch["name"] == "inductor.nan_asserts":
@@ -153,3 +172,76 @@ def check(tables: Tables) -> Iterator[Finding]:
             evidence=tuple(evidence),
             what_to_do=what_to_do,
         )
+
+
+def _separate_attention(tables: Tables, switch: Row) -> Finding:
+    """``switch``: the backends of attention together."""
+    place = line_of(switch)
+    calls = [at for text in switch["user_lines"] or () if (at := location(text))]
+    settings = first_rank(rows(tables, "environment"))
+    off = [row["name"] for row in settings if row["name"] in _BACKENDS and row["value"] == "False"]
+    within = any(
+        place and (row["file"], row["line"]) == (place.file, place.line)
+        for row in rows(tables, "setting_sites", name=SEPARATE)
+    )
+    cost, best = _saved(tables, switch["ms"])
+    evidence = [Evidence(f"{name}: False", "environment") for name in off]
+    if switch["ms"]:
+        ran = f"{plural(round(switch['kernels']), 'kernel')} of attention per compiled step"
+        evidence.insert(0, Evidence(f"{ran}, {milliseconds(switch['ms'])}", "matched_kernels"))
+    if place:
+        evidence.append(Evidence(f"{short(place)} switches backends off", "setting_sites"))
+    where = f" at {short(calls[0])}" if calls else ""
+    backend = best["way"].upper().replace(" ", "_") if best else "EFFICIENT_ATTENTION"
+    on_cpu = {row["device_name"] for row in rows(tables, "runs")} == {"cpu"}
+    if on_cpu:
+        backend = "FLASH_ATTENTION"
+    places: list[Location] = [*([place] if place else []), *calls]
+    return Finding(
+        code=CODE,
+        rule="ap-debug-switch",
+        severity="info" if cost.ms_per_step is None else severity(tables, cost.ms_per_step),
+        title=(
+            f"Attention{where} runs as separate operators: its fused backends are switched off"
+            f"{f' ({short(place)})' if place else ''}"
+        ),
+        explanation=(
+            "Without a fused backend scaled_dot_product_attention is two products and a softmax, "
+            "compiled or not, and the whole matrix of scores goes through memory, of half "
+            "precision too in float32."
+        ),
+        cost=cost,
+        confidence="measured" if best and switch["ms"] else "derived",
+        location=places[0] if places else None,
+        evidence=tuple(evidence),
+        what_to_do=(
+            "Take the switch away, or leave one fused backend on. Where something needs separate "
+            "operators (a second derivative, say), put sdpa_kernel around that alone. Start with "
+            "an empty compile cache: torch's does not look at these switches."
+        ),
+        snippet=Snippet(
+            "python",
+            "from torch.nn.attention import SDPBackend, sdpa_kernel\n\n"
+            f"with sdpa_kernel([SDPBackend.{backend}, SDPBackend.MATH]):  # those that may run\n"
+            "    y = model(x)",
+        ),
+        remedy=() if within else (f"sdpa={backend}", _NO_CACHE),
+        also_at=tuple(places[1:4]),
+    )
+
+
+def _saved(tables: Tables, ms: float | None) -> tuple[Cost, Row | None]:
+    """What a fused backend saves of ``ms``, and the row of ``shape_gains`` that shows it."""
+    gains = [
+        row
+        for row in first_rank(rows(tables, "shape_gains", kind="attention"))
+        if row["way"].endswith(" attention")
+    ]
+    best = max(gains, key=lambda row: row["share"], default=None)
+    if not best or not ms:
+        about = "attention as separate operators; a fused kernel takes a part of it"
+        return Cost(ms, None, about), best
+    both = f"{milliseconds(best['base_ms'])}, {best['way']} {milliseconds(best['ms'])}"
+    # Timed in eager, forward only; compiled, these operators may take less.
+    saved = max(0.0, min(ms * best["share"], ms - best["ms"]))
+    return Cost(saved, None, f"of {milliseconds(ms)} in attention, measured in eager: {both}"), best

@@ -15,16 +15,18 @@ The generated code calls `torch.ops.aten.…` where it could not generate a kern
 take at least half of the compiled step's busy time. Of custom operators that the code calls, the
 profile shows torch's own memory-bound operators inside, with at least 20 % of that time.
 
-Information: compiling cannot help there, and need not hurt. A warning where most of that time is
-arithmetic on complex numbers and compiled steps are slower than eager ones, or where the operators
-inside one custom operator take half of the busy time. And where the operator is given other
-arguments than in eager and takes longer on a host: `eigvalsh`, say, becomes an `eigh` with
-eigenvectors.
+Information: compiling cannot help there, and need not hurt. A warning where the operators inside
+one custom operator take half of the busy time, or where most of that time is arithmetic on complex
+numbers and compiled steps are slower than eager ones, or on a GPU fusing it would save much:
+estimated from the bytes that its operators move separately and those that fused kernels need. And
+where the operator is given other arguments than in eager and takes longer on a host: `eigvalsh`,
+say, becomes an `eigh` with eigenvectors.
 
 ## What to do
-Complex numbers (rotary embeddings): use real numbers, with cosine and sine separate, which fuse
-with the work around them; alone, complex arithmetic is fastest in eager. The fast path
-of nn.TransformerEncoderLayer and nn.MultiheadAttention:
+Complex numbers: keep real and imaginary parts as two real tensors (`torch.view_as_real`, cosine and
+sine for `exp`), which fuse with each other and the work around them; FFTs between them stay as they
+are. One product alone (a rotary embedding) is fastest in eager. The fast path of
+nn.TransformerEncoderLayer and nn.MultiheadAttention:
 `torch.backends.mha.set_fastpath_enabled(False)`, so that Inductor sees the operators inside; then
 compare. Custom operators: call the function without the decorator, so that it is traced; one that
 has to stay an operator can be implemented for `CompositeImplicitAutograd`. Other arguments: leave
@@ -49,11 +51,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
+from typing import NamedTuple
 
 import polars as pl
 
+from traceview.derive.compiler.traffic import complex_traffic, on_complex
 from traceview.derive.facts.rows import called_in
-from traceview.parse.kineto.categories import is_foreign, operator_category
+from traceview.parse.kineto.categories import FUSIBLE, is_foreign, operator_category
 from traceview.rules._gain import Waiting, location, waiting
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -79,7 +83,8 @@ from traceview.rules.kit import (
     step_ms,
 )
 from traceview.torchtext import marks
-from traceview.torchtext.fx import op_name, read_graph
+from traceview.torchtext.fx import Graph, op_name, read_graph
+from traceview.words.numbers import size
 
 CODE = "TV402"
 NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "graphs"})
@@ -95,8 +100,6 @@ CUSTOM_SHARE = 0.20
 LEAST_OF_ALL = 0.05
 #: These run in libraries on purpose.
 _LIBRARY = frozenset({"gemm", "convolution", "attention", "communication"})
-#: Work that Inductor has code for.
-_FUSIBLE = ("elementwise", "reduction", "normalization", "copy", "memset", "indexing")
 _FAST_PATH = frozenset({"aten._transformer_encoder_layer_fwd", "aten._native_multi_head_attention"})
 _FFT = "aten._fft_"
 _ELSE = {
@@ -110,6 +113,17 @@ _ELSE = {
 _REMEDIES = {
     "fast path": ("torch.backends.mha._is_fastpath_enabled=False",),
 }
+_APART = (
+    "Keep the real and the imaginary part as two real tensors: exp(1j * x) is cos(x) and sin(x). "
+    "These operators then fuse into few kernels (results differ by rounding)."
+)
+_CHAIN = Snippet(
+    "python",
+    "re, im = torch.view_as_real(z).unbind(-1)\n"
+    "cos, sin = x.cos(), x.sin()  # z * torch.exp(1j * x)\n"
+    "re, im = re * cos - im * sin, re * sin + im * cos\n"
+    "z = torch.view_as_complex(torch.stack((re, im), -1))  # for an FFT",
+)
 #: Why there is no code: in short, what to do, and what to paste.
 _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     "fast path": (
@@ -128,6 +142,11 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
             "a, b = x.unflatten(-1, (-1, 2)).unbind(-1)\n"
             "y = torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)",
         ),
+    ),
+    "complex chain": (
+        "Inductor has no code for complex numbers",
+        _APART,
+        _CHAIN,
     ),
     "arguments": (
         "it has other arguments than in eager",
@@ -153,6 +172,11 @@ _CALLED = (
     "Inductor generates no code for this, so ATen's kernels run and nothing fuses with them. "
     "Compiling can only shorten the rest."
 )
+_COMPLEX = (
+    "Inductor generates no code for operators on complex numbers. Each of them is a kernel of "
+    "ATen's that reads its operands from memory and writes its result, and compiling can only "
+    "shorten the rest."
+)
 
 
 def check(
@@ -172,7 +196,8 @@ def check(
         elif is_foreign(op.replace(".", "::")):
             customs.setdefault(op, []).extend(row["user_lines"] or ())
     matched = frame(tables, "matched_kernels", stance="compiled")
-    if "device" in set(matched["clock"]):
+    on_device = "device" in set(matched["clock"])
+    if on_device:
         own = pl.col("ops").list.filter(pl.element().is_in(sorted(fallbacks)))
         mine = matched.filter(
             pl.col("compile_id").is_not_null() & ~pl.col("category").str.starts_with("generated")
@@ -205,8 +230,7 @@ def check(
     )
     ms = float(spent["ms"].sum())
     if not spent.is_empty() and busy and ms >= least_share * busy:
-        named = spent.filter(pl.col("ms") >= LEAST_OF_ALL * ms)
-        yield _finding(tables, named, ms, min(1.0, ms / busy))
+        yield _finding(tables, spent, ms, busy, on_device)
     for op, lines in customs.items():
         ms, count = _inside(tables, matched, op)
         if busy and ms >= custom_share * busy:
@@ -217,7 +241,7 @@ def check(
 
 def _inside(tables: Tables, matched: pl.DataFrame, op: str) -> tuple[float, float]:
     """What torch's memory-bound operators inside custom operator ``op`` take and are, per step."""
-    fusible = pl.col("category").is_in(_FUSIBLE)
+    fusible = pl.col("category").is_in(FUSIBLE)
     if "device" in set(matched["clock"]):
         mine = matched.filter(
             fusible, pl.col("compile_id").is_not_null(), pl.col("ops").list.last() == op
@@ -311,72 +335,161 @@ def _more_ms(tables: Tables, op: str) -> tuple[float, str]:
     return compiled_ms - eager_ms, f"{times}; arguments {compiled[0][1]}, in eager {eager[0][1]}"
 
 
-def _cause(tables: Tables, op: str, blocked: Sequence[Waiting], more: bool) -> str:
+def _graphs(tables: Tables) -> list[Graph]:
+    return [read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad")]
+
+
+class _Complex(NamedTuple):
+    """Arithmetic on complex numbers among the operators without code.
+
+    ``moved``: bytes of its separate kernels and of fused ones, None where not known; ``chain``:
+    fusing saves some. ``leads``: it takes longer than the others.
+    """
+
+    ops: frozenset[str]
+    ms: float
+    rest_ms: float
+    moved: tuple[int, int] | None
+
+    @property
+    def leads(self) -> bool:
+        return self.ms > self.rest_ms
+
+    @property
+    def chain(self) -> bool:
+        return self.moved is not None and self.moved[1] < (1 - NOTABLE_SHARE) * self.moved[0]
+
+
+def _complex(tables: Tables, spent: pl.DataFrame) -> _Complex:
+    called = set(spent.get_column("op"))
+    graphs = tables.once(_graphs)
+    ops = frozenset(node.op for graph in graphs for node in on_complex(graph, called))
+    ms = float(spent.filter(pl.col("op").is_in(sorted(ops)))["ms"].sum())
+    moved = complex_traffic(graphs, called) if ops else None
+    return _Complex(ops, ms, float(spent["ms"].sum()) - ms, moved)
+
+
+def _cause(op: str, numbers: _Complex, blocked: Sequence[Waiting], more: bool) -> str:
     """Which of ``_CAUSES``."""
     if more:
         return "arguments"
     if op in _FAST_PATH:
         return "fast path"
-    # An FFT has complex results, and no real form that would be faster.
-    if not op.startswith(_FFT):
-        graphs = (row["text"] or "" for row in rows(tables, "graphs", kind="post_grad"))
-        nodes = (node for text in graphs for node in read_graph(text).operations)
-        if any((node.dtype or "").startswith("complex") for node in nodes if node.op == op):
-            return "complex"
+    if numbers.leads:
+        return "complex chain" if numbers.chain else "complex"
     return "waiting" if blocked else "none"
 
 
-def _finding(tables: Tables, spent: pl.DataFrame, ms: float, share: float) -> Finding:
+def _finding(
+    tables: Tables, spent: pl.DataFrame, ms: float, busy: float, on_device: bool
+) -> Finding:
+    numbers = _complex(tables, spent)
+    mine = pl.col("op").is_in(sorted(numbers.ops))
+    rest = spent.filter(~mine)
+    if numbers.leads:
+        ms, spent = numbers.ms, pl.concat([spent.filter(mine), rest])
+    spent = spent.filter(pl.col("ms") >= LEAST_OF_ALL * ms)
     ops = list(dict.fromkeys(spent.get_column("op")))
     more_ms, arguments = _more_ms(tables, ops[0])
     more = more_ms > NOTABLE_SHARE * (step_ms(tables, "compiled") or inf)
     blocked = [one for one in tables.once(waiting) if one.name == ops[0].replace(".", "::", 1)]
-    cause = _cause(tables, ops[0], blocked, more)
-    why, what_to_do, snippet = _CAUSES[cause]
-    if cause in ("none", "waiting"):
-        what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
-    named = ops[0] if len(ops) == 1 else f"{ops[0]} and the like"
-    places, evidence = [], []
-    for op, file, line, each_ms in spent.iter_rows():
-        place = Location(file, line) if file and line is not None else None
-        places += [place] if place else []
-        at = f" at {short(place)}" if place else ""
-        text = f"torch.ops.{op}{at}: {milliseconds(each_ms)} of a step"
-        evidence.append(Evidence(text, "kernel_calls"))
-    evidence[:0] = [Evidence(one.text, "kernel_launches") for one in blocked]
-    del evidence[MOST_EVIDENCE:]
+    cause = _cause(ops[0], numbers, blocked, more)
+    why, what_to_do, snippet = _words(cause, ops, numbers, rest, busy)
+    alike = numbers.ops.intersection(ops) if numbers.leads else ops
+    named = ops[0] if len(alike) == 1 else f"{ops[0]} and the like"
+    if cause.startswith("complex"):
+        named = f"arithmetic on complex numbers ({named})"
+    places, evidence = _calls(spent, blocked)
     cost = Cost(about=f"nothing against eager: {milliseconds(ms)} of a step run the same kernels")
-    hurts = cause == "complex" and outcome(tables) == "hurt"
+    level: Severity = "info"
+    due_ms: float | None = None
+    if cause.startswith("complex"):
+        evidence += [
+            from_row(shorten(row["message"]), "warnings", row)
+            for row in rows(tables, "warnings", kind="complex_fallback")[:1]
+        ]
+        level, cost, due_ms = _complex_cost(tables, numbers, on_device) or (level, cost, due_ms)
+        if numbers.chain and numbers.moved:
+            both = "as separate kernels they move {}, fused {}".format(*map(size, numbers.moved))
+            evidence.insert(0, Evidence(both, "graphs"))
     if more:
         evidence.insert(0, Evidence(f"torch.ops.{ops[0]}: {arguments}", "cpu_ops"))
         cost = Cost(more_ms, None, "longer than in eager, as profiled")
-    remedy = _REMEDIES.get(cause, ())
-    level: Severity = severity(tables, more_ms) if more else "warning" if hurts else "info"
-    if cause == "complex":
-        warned = rows(tables, "warnings", kind="complex_fallback")[:1]
-        evidence += [from_row(shorten(row["message"]), "warnings", row) for row in warned]
-        eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
-        called = {row["name"] for row in first_rank(rows(tables, "regions")) if row["calls"]}
-        if hurts and len(called) == 1:
-            remedy = (f"eager={called.pop()}",)
-        if hurts and eager and compiled:
-            about = "compiled step less eager step; what generated code would save comes on top"
-            cost = Cost(compiled - eager, None, about)
+        level = severity(tables, more_ms)
     return Finding(
         code=CODE,
         rule="ind-extern-dominated",
         severity=level,
         title=(
-            f"{percent(share)} of the busy time is {named}{'' if more else ', as in eager'}: {why}"
+            f"{percent(min(1.0, ms / busy))} of the busy time is {named}"
+            f"{'' if more else ', as in eager'}: {why}"
         ),
-        explanation=_CALLED,
+        explanation=_COMPLEX if cause.startswith("complex") else _CALLED,
         cost=cost,
         confidence="derived",
         location=places[0] if places else None,
         evidence=tuple(evidence),
         what_to_do=what_to_do,
         snippet=snippet,
-        remedy=remedy,
+        remedy=_remedy(tables, cause),
         also_at=tuple(dict.fromkeys(place for place in places[1:] if place != places[0]))[:3],
         weighs=True,
+        due_ms=due_ms,
     )
+
+
+def _remedy(tables: Tables, cause: str) -> tuple[str, ...]:
+    """Settings; arithmetic on complex numbers that is slower than in eager stays there."""
+    called = {row["name"] for row in first_rank(rows(tables, "regions")) if row["calls"]}
+    if cause.startswith("complex") and outcome(tables) == "hurt" and len(called) == 1:
+        return (f"eager={called.pop()}",)
+    return _REMEDIES.get(cause, ())
+
+
+def _words(
+    cause: str, ops: Sequence[str], numbers: _Complex, rest: pl.DataFrame, busy: float
+) -> tuple[str, str, Snippet | None]:
+    """Why there is no code, what to do and what to paste; ``rest`` is no complex arithmetic."""
+    why, what_to_do, snippet = _CAUSES[cause]
+    if cause in ("none", "waiting"):
+        what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
+        if numbers.chain and numbers.ms >= CUSTOM_SHARE * busy:
+            apart = f"{milliseconds(numbers.ms)} of a step is arithmetic on complex numbers."
+            what_to_do, snippet = f"{what_to_do} But {apart} {_APART}", _CHAIN
+    if cause == "complex chain" and numbers.rest_ms >= LEAST_OF_ALL * busy:
+        stays = f"{rest.item(0, 'op')} stays as it is: {milliseconds(numbers.rest_ms)} of a step."
+        what_to_do = f"{what_to_do} {stays}"
+    return why, what_to_do, snippet
+
+
+def _calls(
+    spent: pl.DataFrame, blocked: Sequence[Waiting]
+) -> tuple[list[Location], list[Evidence]]:
+    """The lines that call the operators, and what they take."""
+    places = []
+    evidence = [Evidence(one.text, "kernel_launches") for one in blocked]
+    for op, file, line, each_ms in spent.iter_rows():
+        place = Location(file, line) if file and line is not None else None
+        places += [place] if place else []
+        at = f" at {short(place)}" if place else ""
+        text = f"torch.ops.{op}{at}: {milliseconds(each_ms)} of a step"
+        evidence.append(Evidence(text, "kernel_calls"))
+    return places, evidence[:MOST_EVIDENCE]
+
+
+def _complex_cost(
+    tables: Tables, numbers: _Complex, on_device: bool
+) -> tuple[Severity, Cost, float] | None:
+    """Severity, cost, and ms that compiling lost; None where there is no loss or known saving."""
+    eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
+    hurts = outcome(tables) == "hurt"
+    lost = compiled - eager if hurts and eager and compiled else 0.0
+    if numbers.chain and numbers.moved and on_device:  # a host's caches hold what lies between
+        before, after = numbers.moved
+        saved = numbers.ms * (1 - after / before)
+        about = f"of {milliseconds(numbers.ms)}, by the bytes that fused kernels need not move"
+        return "warning" if lost else severity(tables, saved), Cost(saved, None, about), lost
+    if lost:
+        about = "compiled step less eager step; what generated code would save comes on top"
+        return "warning", Cost(lost, None, about), lost
+    return None

@@ -15,7 +15,8 @@ Both sides are measured: the generated kernels of a match group, and the eager o
 lines. What the slowest kernel's source shows is quoted: how much of it works on one element at a
 time, what it reads at places calculated from data, which functions it calls, and whether in
 float64. A `grid_sample` is named where most of that kernel's instructions are in loops that read
-so. Spilled registers are not recorded.
+so. Spilled registers are not recorded. Attention that runs as separate operators because its
+backends are switched off is left to TV424.
 
 ## What to do
 Keep these operators out of compiled code, with `torch.compiler.disable` around the call or, without
@@ -35,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import location
+from traceview.rules._gain import attention_lines, location
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     Cost,
@@ -91,12 +92,14 @@ _DISABLED = Snippet("python", "f = torch.compiler.disable(f)  # f: the function 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """One finding a match group."""
-    step = step_ms(tables, "compiled")
+    step, lines = step_ms(tables, "compiled"), tables.once(attention_lines)
     for row in first_rank(rows(tables, "slow_fusions")):
         left = row["slower_ms"] - row["explained_ms"]
         # What one group loses and another gains may be work that was matched to the wrong one.
         lost = min(row["slower_ms"], row["effect_ms"])
         if not step or lost < least_share * step or left <= row["explained_ms"]:
+            continue
+        if lines.intersection((row["user_lines"] or ())[:1]):
             continue
         places = [place for text in row["user_lines"] or () if (place := location(text))]
         where = f" at {short(places[0])}" if places else ""

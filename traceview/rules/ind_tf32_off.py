@@ -14,6 +14,9 @@ step's heaviest products are timed with and without TF32 when the script has end
 shapes. Where that gains less than 5 %, nothing is reported. Recordings without that measurement
 have an estimate: what the products would take at half of the rate that bf16 reached on this device.
 
+Products of attention that runs as separate operators because its backends are switched off (TV424)
+do not count: a fused kernel replaces them.
+
 Information where it was not measured, where that is a small part of a step, or where the device
 waits for launches for longer than it works: a shorter product then saves nothing. Also where
 compiling hurts and eager spends less than half as long in such kernels: most of these products are
@@ -39,7 +42,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from traceview.rules._gain import is_starved
+from traceview.rules._gain import attention_lines, is_starved
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -97,6 +100,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     )
     proof = next(chain(warned, precisions), None)
     total, ms = (sum(row["ms"] for row in part) for part in (groups, slow))
+    ms -= _of_attention(tables)
     if not slow or proof is None or ms <= least_share * total:
         return
     measured = first_rank(rows(tables, "shape_gains", kind="gemm", way="TF32", dtype="float32"))
@@ -145,6 +149,16 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
 def _is_slow(name: str) -> bool:
     """Whether a kernel multiplies fp32 without tensor cores."""
     return bool(_FP32.search(name)) and not _TENSOR_CORES.search(name)
+
+
+def _of_attention(tables: Tables) -> float:
+    """ms of such kernels in attention that runs as separate operators because of a switch."""
+    lines = tables.once(attention_lines)
+    batched = (
+        rows(tables, "matched_kernels", stance="compiled", cpu_op="aten::bmm") if lines else []
+    )
+    mine = (row for row in first_rank(batched) if f"{row['file']}:{row['line']}" in lines)
+    return float(sum(row["ms"] for row in mine if _is_slow(row["name"])))
 
 
 def _saved(tables: Tables, ms: float) -> Cost:

@@ -134,12 +134,13 @@ BUSY_THREADS = table("busy_threads", "one other Python thread of the script's, f
 )
 
 SLOW_SWITCHES = table("slow_switches", "one switch of torch's that is on while the steps run and slows them",
-    Column("name", pl.String, "as in environment"),
+    Column("name", pl.String, "as in environment; fused_attention: cuda.flash_sdp, cuda.mem_efficient_sdp and cuda.cudnn_sdp together"),
     Column("value", pl.String, "its value"),
     Column("file", pl.String, "user's own file of the line that names it; null: not known"),
     _LINE,
+    Column("user_lines", pl.List(pl.String), "file:line, of attention that runs as separate operators; null: another switch"),
     Column("checks", pl.Float64, "of anomaly detection, gradients checked per step as profiled; null: not recorded, or another switch"),
-    Column("kernels", pl.Float64, "per compiled step as profiled: of deterministic algorithms, those of sorting writes by index; without cuDNN, those of torch's own convolutions and recurrent cells; null: not recorded, or another switch"),
+    Column("kernels", pl.Float64, "per compiled step as profiled: of deterministic algorithms, those of sorting writes by index; without cuDNN, those of torch's own convolutions and recurrent cells; those of attention at user_lines; null: not recorded, or another switch"),
     Column("driver_calls", pl.Float64, "without the caching allocator, calls for memory per compiled step as profiled; null: not recorded, or another switch"),
     Column("ms", pl.Float64, "of these checks or calls, their part of the profiled step on the step as timed; of these kernels, their time; null: not known"),
 )

@@ -6,11 +6,13 @@ Views move nothing: what they are made of is read instead, and never more of it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from traceview.torchtext.fx import ITEM, MOST_BYTES, Graph
+from traceview.parse.kineto.categories import FUSIBLE, operator_category
+from traceview.torchtext.fx import ITEM, MOST_BYTES, Graph, Node
 
 #: Computed once and then read: never computed again in the kernel that uses them.
 _REDUCTIONS = """
@@ -21,6 +23,8 @@ REDUCTIONS = frozenset(
     ("prims.prepare_softmax_online", *(f"aten.{name}" for name in _REDUCTIONS.split()))
 )
 LOOKUPS = frozenset(("aten.embedding", "aten.gather", "aten.index", "aten.index_select"))
+#: Of complex numbers, arithmetic without a category of its own.
+_OF_COMPLEX = frozenset({"aten.angle", "aten.conj_physical", "aten.sgn"})
 
 Parse = Callable[[str], Graph]
 
@@ -73,6 +77,45 @@ def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) ->
 def apart(graph: Graph) -> int | None:
     """Bytes that all operations move as separate kernels; None if one is not known."""
     return added(traffic(graph, [node.name]) for node in graph.operations if not node.is_view)
+
+
+def on_complex(graph: Graph, ops: Collection[str]) -> Iterator[Node]:
+    """The operations of ``graph`` that are arithmetic on complex numbers, by one of ``ops``.
+
+    An FFT has complex results, and linear algebra may: neither has a faster form in real numbers.
+    """
+    for node in graph.operations:
+        if node.op in ops and not node.is_view and (_fusible(node) or node.op in _OF_COMPLEX):
+            known = (node, *(graph.nodes[name] for name in node.inputs))
+            if any((each.dtype or "").startswith("complex") for each in known):
+                yield node
+
+
+def complex_traffic(graphs: Iterable[Graph], ops: Collection[str]) -> tuple[int, int] | None:
+    """Bytes that complex arithmetic by ``ops`` moves: as separate kernels, and fused.
+
+    Fused is one kernel of all that has as many others of ``ops`` before it: an FFT's result is read
+    again from memory. None where a size is not known.
+    """
+    separate: list[int | None] = []
+    fused: list[int | None] = []
+    for graph in graphs:
+        mine = {node.name for node in on_complex(graph, ops)}
+        depth: dict[str, int] = {}
+        stages: dict[int, list[str]] = defaultdict(list)
+        for node in graph.operations:
+            stops = node.op in ops and node.name not in mine and not _fusible(node)
+            depth[node.name] = stops + max((depth.get(name, 0) for name in node.inputs), default=0)
+            if node.name in mine:
+                stages[depth[node.name]].append(node.name)
+                separate.append(traffic(graph, [node.name]))
+        fused += [traffic(graph, names) for names in stages.values()]
+    before, after = added(separate), added(fused)
+    return None if before is None or after is None else (before, after)
+
+
+def _fusible(node: Node) -> bool:
+    return operator_category(node.op.replace(".", "::")) in FUSIBLE
 
 
 def added(sizes: Iterable[int | None]) -> int | None:

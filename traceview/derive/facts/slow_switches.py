@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from traceview.derive.facts.rows import Row, called_in, first, first_rank, frame, rows, step_ms
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
+from traceview.torchtext.fx import read_graph
 
 #: Values with which a switch of table ``environment`` slows the steps; None: any.
 _SLOW = {
@@ -28,6 +31,19 @@ _KERNELS = {
     "deterministic_algorithms": r"^aten::_index_put_impl_$",
     "cudnn.enabled": r"^aten::_?(slow_conv|conv_depthwise|thnn_)",
 }
+FUSED_ATTENTION = "fused_attention"
+#: In ``setting_sites``, a context that leaves no fused backend of attention.
+SEPARATE = "sdpa_kernel"
+#: Attention as separate operators, in eager steps; compiled ones have it as parts of a graph.
+_SEPARATE = "aten::_scaled_dot_product_attention_math"
+_BACKENDS = ("cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp")
+#: Dtype, as a trace writes it → the backends that take it; on a CPU the first one takes them all.
+_TAKE = {"float": _BACKENDS[1:2], "c10::BFloat16": _BACKENDS, "c10::Half": _BACKENDS}
+#: A fused backend that saves less of attention's time than this is none that slows the step.
+_LEAST_GAIN = 0.05
+#: Products of attention are batched; others at its line are of something else there.
+_BATCHED = frozenset({"aten.bmm", "aten.baddbmm"})
+_LIBRARY = ("gemm", "convolution", "attention", "communication")
 _ANOMALY, _ASSERTS = "autograd.detect_anomaly", "inductor.nan_asserts"
 #: A switch → where it calls operators, which, and one of them that nothing else there calls:
 #: anomaly detection with every gradient (``validate_outputs`` in torch/csrc/autograd/engine.cpp),
@@ -75,7 +91,63 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
         found.append(
             {**{key: row[key] for key in ("pass", "rank", "name", "value")}, **place, **more}
         )
+    if known and (attention := _separate_attention(tables, known, on_device)):
+        found.append({**head, **attention})
     return from_rows("slow_switches", found)
+
+
+def _separate_attention(tables: Tables, known: Mapping[str, Row], on_device: bool) -> Row | None:
+    """Columns of attention that runs as separate operators because its backends are off.
+
+    Older recordings have no such settings: there lines that switch them off must do. None where
+    there is no such attention, or it has another reason.
+    """
+    ops = frame(tables, "cpu_ops", name=_SEPARATE).filter(pl.col("step").is_not_null())
+    lines = frame(tables, "line_ops", name=_SEPARATE).drop_nulls(["file", "line"])
+    types = ops["input_types"].drop_nulls().to_list()
+    dtype = next(iter(json.loads(types[0])), None) if types else None
+    needed: Sequence[str] = _TAKE.get(str(dtype), ())
+    if needed and not on_device:
+        needed = _BACKENDS[:1]
+    if not needed:
+        return None
+    sites: dict[str, Row] = {}
+    for row in first_rank(rows(tables, "setting_sites")):
+        sites.setdefault(row["name"], row)
+    if any(name in known for name in _BACKENDS):
+        off = all(name not in known or known[name]["value"] == "False" for name in needed)
+    else:
+        off = all(name in sites for name in needed)
+    names = (*(needed if off else ()), SEPARATE)
+    site = next((sites[name] for name in names if name in sites), None)
+    if not off and site is None:
+        return None
+    faster = [
+        row["share"]
+        for row in first_rank(rows(tables, "shape_gains", kind="attention"))
+        if row["way"].endswith(" attention")
+    ]
+    if faster and max(faster) < _LEAST_GAIN:
+        return None
+    at = lines.select(pl.concat_str("file", pl.lit(":"), "line").alias("at"))["at"]
+    user_lines = at.unique(maintain_order=True).to_list()
+    place = {"file": site["file"], "line": site["line"]} if site else {}
+    graphs = (read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad"))
+    nodes = (node for graph in graphs for node in graph.operations)
+    products = {node.user_line for node in nodes if node.op in _BATCHED}
+    # Those that Inductor's patterns for attention make have no line.
+    batched = pl.coalesce("cpu_op", "name").str.replace("::", ".", literal=True).is_in(_BATCHED)
+    known_at = pl.concat_str("file", pl.lit(":"), "line").is_in(user_lines)
+    theirs = pl.col("line").is_null() & pl.lit(products <= {None, *user_lines})
+    ran = frame(tables, "matched_kernels", stance="compiled").filter(
+        pl.when(batched).then(known_at | theirs).otherwise(known_at),
+        ~pl.col("category").is_in(_LIBRARY) | batched,
+    )
+    ran = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
+    found: dict[str, Any] = {"name": FUSED_ATTENTION, "value": "False", "user_lines": user_lines}
+    if not ran.is_empty():
+        found |= {"kernels": float(ran["count"].sum()), "ms": float(ran["ms"].sum())}
+    return {**found, **place}
 
 
 def _kernels(tables: Tables, name: str) -> Row:

@@ -94,6 +94,8 @@ TORCHS = frozenset(
         "prepacked", "sparse", "symm_mem", "fsdp", "_dtensor", "debug_prims", "bundled_sequence",
     }
 )  # fmt: skip  # names, of which none needs a line of its own
+#: Categories of work that Inductor has code for.
+FUSIBLE = ("elementwise", "reduction", "normalization", "copy", "memset", "indexing")
 USER_KERNEL = "user_kernel"
 #: An operator of torch's in no family above: it works where no operator within it does.
 UNLISTED = "unlisted"
