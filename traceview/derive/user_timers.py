@@ -184,12 +184,6 @@ def _call_site(scope: Scope, line: int) -> Site | None:
     return Site(line, max(paths, key=len)) if paths else None
 
 
-def _called_at(scope: Scope, line: int) -> set[str]:
-    """Names of what is called at a line, or holds it: ``self`` of ``self.net(x)``."""
-    calls = (n for n, _ in nodes_of(scope) if isinstance(n, ast.Call) and covers(n, line))
-    return {root.id for call in calls if isinstance(root := root_of(call.func), ast.Name)}
-
-
 class _Around(msgspec.Struct, frozen=True):
     """The clocks of a scope, as seen from a call in it."""
 
@@ -233,7 +227,10 @@ class _Around(msgspec.Struct, frozen=True):
             for node in ast.walk(loop)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
-        return bool(loops) and not made & _called_at(scope, self.call.line)
+        line = self.call.line
+        calls = (n for n, _ in nodes_of(scope) if isinstance(n, ast.Call) and covers(n, line))
+        roots = (root_of(call.func) for call in calls)
+        return bool(loops) and not any(isinstance(r, ast.Name) and r.id in made for r in roots)
 
     def _spans(self, start: Start, read: Read) -> bool:
         """Whether ``start`` surely runs before the first call, ``read`` after it, unrestarted."""

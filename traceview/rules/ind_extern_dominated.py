@@ -83,7 +83,7 @@ from traceview.rules.kit import (
     step_ms,
 )
 from traceview.torchtext import marks
-from traceview.torchtext.fx import Graph, op_name, read_graph
+from traceview.torchtext.fx import op_name, read_graph
 from traceview.words.numbers import size
 
 CODE = "TV402"
@@ -335,10 +335,6 @@ def _more_ms(tables: Tables, op: str) -> tuple[float, str]:
     return compiled_ms - eager_ms, f"{times}; arguments {compiled[0][1]}, in eager {eager[0][1]}"
 
 
-def _graphs(tables: Tables) -> list[Graph]:
-    return [read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad")]
-
-
 class _Complex(NamedTuple):
     """Arithmetic on complex numbers among the operators without code.
 
@@ -362,7 +358,7 @@ class _Complex(NamedTuple):
 
 def _complex(tables: Tables, spent: pl.DataFrame) -> _Complex:
     called = set(spent.get_column("op"))
-    graphs = tables.once(_graphs)
+    graphs = [read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad")]
     ops = frozenset(node.op for graph in graphs for node in on_complex(graph, called))
     ms = float(spent.filter(pl.col("op").is_in(sorted(ops)))["ms"].sum())
     moved = complex_traffic(graphs, called) if ops else None
