@@ -111,7 +111,9 @@ def _is_ignored(tables: Tables, row: Row) -> bool:
     if row["recompiled"] or row["compiled_runs"] or not row["compiled_calls"]:
         return False
     mine = compiles_of(tables, row["region_id"])
-    if any((each["started_us"] or 0.0) > row["registered_us"] for each in mine):
+    # A backward is compiled at the first call of it, from what was captured before.
+    captured = [each["started_us"] or 0.0 for each in mine if each["is_forward"] is not False]
+    if any(started_us > row["registered_us"] for started_us in captured):
         return False
     if row["eager_calls"]:
         return bool(row["eager_runs"])
