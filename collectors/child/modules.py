@@ -329,7 +329,7 @@ class EagerCopies:
 
 @dataclass(eq=False)
 class _Loading:
-    """A line whose loads lost tensors; ``again``: those of them that another load made good."""
+    """A line whose loads lost tensors; ``again``: of these, those that another one made good."""
 
     event: dict[str, Any]
     loads: int = 0
@@ -338,9 +338,13 @@ class _Loading:
 
 @dataclass(eq=False)
 class _Lost:
-    """Of one module: the names without weights, and the loads that lost them, by line."""
+    """Of one module: the names without weights, and the loads that lost them, by line.
+
+    ``calls``: those of all regions until then.
+    """
 
     module: weakref.ref[Any]
+    calls: int
     names: set[str] = field(default_factory=set)
     loads: dict[_Loading, int] = field(default_factory=dict)
 
@@ -392,8 +396,9 @@ class LostWeights:
         }
         inner = module._modules.get(_WRAPPED, module)
         before = self._lost.get(id(inner))
-        if before is not None and before.module() is not inner:
-            before = None
+        calls = sum(region.calls for region in self._control.regions)
+        if before is not None and (before.module() is not inner or before.calls != calls):
+            before = None  # it may have been used as it was
         if not lost:
             if before is not None and before.names.isdisjoint(missing):
                 for line, loads in self._lost.pop(id(inner)).loads.items():
@@ -418,7 +423,7 @@ class LostWeights:
             self._lines[key] = _Loading(event | site)
         line = self._lines[key]
         line.loads += 1
-        kept = before or _Lost(weakref.ref(inner))
+        kept = before or _Lost(weakref.ref(inner), calls)
         kept.names.update(map(_unwrapped, lost))
         kept.loads[line] = kept.loads.get(line, 0) + 1
         self._lost[id(inner)] = kept

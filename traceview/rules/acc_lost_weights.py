@@ -13,7 +13,8 @@ network is never updated, a resumed training starts from random weights.
 ## Evidence
 The collector compares the missing and unexpected keys that `load_state_dict` returns, and counts
 those that are the same without `_orig_mod.`. Keys that are left out for another reason do not
-count. A load is not reported if a later `load_state_dict` fills in the same tensors.
+count. A load is not reported if another `load_state_dict` fills in the same tensors before
+compiled code is called.
 
 ## What to do
 Save and load through the module inside: `compiled._orig_mod.state_dict()`,
@@ -48,8 +49,7 @@ from traceview.rules.kit import (
 from traceview.tables import grouped
 
 CODE = "TV708"
-TABLE = "lost_weights"
-NEEDS = frozenset({TABLE})
+NEEDS = frozenset({"lost_weights"})
 SEVERITIES = ("error",)
 
 _PREFIX = "_orig_mod."
@@ -60,7 +60,9 @@ _IN_PLACE = "Or compile in place with model.compile(), which leaves the keys unc
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each class of module and side whose keys have the prefix."""
     lost = [
-        row for row in first_rank(rows(tables, TABLE)) if row["loads"] > (row["loaded_later"] or 0)
+        row
+        for row in first_rank(rows(tables, "lost_weights"))
+        if row["loads"] > (row["loaded_later"] or 0)
     ]
     for found in grouped(lost, "module", "prefixed").values():
         yield _finding(found)
@@ -82,9 +84,9 @@ def _finding(found: list[Row]) -> Finding:
             f"keys of a compiled module {'begin with' if whole else 'contain'} {_PREFIX}"
         ),
         explanation=(
-            f"torch.compile(module) adds {_PREFIX} to the keys{sides.get(row['prefixed'], '')}, and "
-            "the other side's keys don't have it. strict=False leaves out keys that don't match, "
-            f"without a message: {row['module']} keeps the weights that it had."
+            f"torch.compile(module) adds {_PREFIX} to the keys{sides.get(row['prefixed'], '')}, "
+            "and the other side's keys don't have it. strict=False leaves out keys that don't "
+            f"match, without a message: {row['module']} keeps the weights that it had."
         ),
         cost=RESULT,
         confidence="measured",
@@ -101,7 +103,7 @@ def _left_out(row: Row) -> Evidence:
     more = ", …" if row["lost"] > len(row["names"]) else ""
     at = f"{short(place)}: " if place else ""
     text = f"{at}{plural(row['lost'], 'tensor')} left out in {plural(row['loads'], 'load')}"
-    return from_row(f"{text} ({names}{more})", TABLE, row)
+    return from_row(f"{text} ({names}{more})", "lost_weights", row)
 
 
 def _advice(prefixed: str, *, whole: bool) -> tuple[str, str]:

@@ -292,7 +292,7 @@ LOST_WEIGHTS = table("lost_weights", "one line of the user's that loaded a state
     Column("line", pl.Int32, "line of that call"),
     Column("function", pl.String, "function that made the call"),
     Column("loads", pl.Int64, "loads there that lost tensors so"),
-    Column("loaded_later", pl.Int64, "of them those whose lost tensors a later load_state_dict gave the module"),
+    Column("loaded_later", pl.Int64, "of them those whose tensors another load_state_dict gave the module before the next call of a region"),
 )
 
 MEMORY = table("memory", "a memory peak in one stance",
