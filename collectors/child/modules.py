@@ -371,13 +371,19 @@ class LostWeights:
 
         @functools.wraps(plain)
         def load_state_dict(self_: Any, *args: Any, **kwargs: Any) -> Any:
-            result = plain(self_, *args, **kwargs)
-            if not is_compiling() and not self._control.off:
-                try:
-                    given = args[0] if args else kwargs["state_dict"]
-                    self._loaded(self_, given, result, sys._getframe(1))
-                except Exception as error:  # noqa: BLE001 - the script's call must return
-                    self._recorder.note("weights that were loaded", error)
+            if is_compiling() or self._control.off:
+                return plain(self_, *args, **kwargs)
+            try:
+                result = plain(self_, *args, **kwargs)
+            except BaseException as error:
+                if error.__traceback__ is not None:  # this frame is not the script's
+                    error.__traceback__ = error.__traceback__.tb_next
+                raise
+            try:
+                given = args[0] if args else kwargs["state_dict"]
+                self._loaded(self_, given, result, sys._getframe(1))
+            except Exception as error:  # noqa: BLE001 - the script's call must return
+                self._recorder.note("weights that were loaded", error)
             return result
 
         torch.nn.Module.load_state_dict = self._load = load_state_dict
