@@ -28,7 +28,7 @@ from .config import Config
 from .frames import Frames, Sources
 from .frozen import FrozenWeights
 from .memory import Memory
-from .modules import EagerCopies, LateHooks
+from .modules import EagerCopies, LateHooks, LostWeights
 from .reach import CompileLines, Loops
 from .recorder import Recorder
 from .remedies import Trials
@@ -61,6 +61,7 @@ class Parts:
     compiles: Compiles
     hooks: LateHooks
     copies: EagerCopies
+    loads: LostWeights
     frozen: FrozenWeights
 
 

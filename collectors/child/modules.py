@@ -1,4 +1,4 @@
-"""What a script does with its modules after it has compiled them: hooks, and copies, of then.
+"""What a script does with modules that it compiles: later hooks and copies, names of weights.
 
 Dynamo does not guard a module without hooks against the first one, where the module lies within
 what is compiled (``skip_nnmodule_hook_guards``): what was compiled before goes on without it.
@@ -8,6 +8,9 @@ before anything is compiled.
 
 A copy of a module that was compiled in place is not compiled: ``nn.Module.__getstate__`` leaves the
 compiled call out. Where that was, a copy gets a call that counts.
+
+What torch.compile gives back for a module is a module around it: in the names of its parameters
+there is ``_orig_mod.``, so that weights that are loaded by name may find none of their names.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import functools
 import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from statistics import median
@@ -34,6 +38,9 @@ LOOKS = 3  # at calls of a region in one stance, after each hook that was regist
 MOST_COPIED = 64  # lines that copy, of one process
 TIMED_CALLS = 64  # of the copies that one line made
 WARMING_CALLS = 2  # of these
+MOST_LOADING = 64  # lines that load weights under other names, of one process
+MOST_NAMES = 3  # of such a line
+_WRAPPED = "_orig_mod"
 _REGISTER = (
     "register_forward_hook",
     "register_forward_pre_hook",
@@ -151,6 +158,15 @@ class LateHooks:
         self._looking = gate, stance, self._control.compiles
         sys.setprofile(self._profile)
         return True
+
+    @contextmanager
+    def looking(self, gate: Gate, stance: str) -> Iterator[None]:
+        """Look at a call that is made on purpose, when the script has ended."""
+        self.begin(gate, stance)
+        try:
+            yield
+        finally:
+            self.end()
 
     def end(self) -> None:
         """The call has ended; nothing happens where it was not looked at."""
@@ -309,6 +325,130 @@ class EagerCopies:
                 region_calls_after=line.region.calls - line.calls_before,
                 since_s=time.monotonic() - line.made_s,
             )
+
+
+@dataclass(eq=False)
+class _Loading:
+    """A line whose loads lost tensors; ``again``: of these, those that another one made good."""
+
+    event: dict[str, Any]
+    loads: int = 0
+    again: int = 0
+
+
+@dataclass(eq=False)
+class _Lost:
+    """Of one module: the names without weights, and the loads that lost them, by line.
+
+    ``calls``: those of all regions until then.
+    """
+
+    module: weakref.ref[Any]
+    calls: int
+    names: set[str] = field(default_factory=set)
+    loads: dict[_Loading, int] = field(default_factory=dict)
+
+
+class LostWeights:
+    """Writes a ``lost_weights`` event for each line whose load_state_dict() lost tensors.
+
+    Those whose names differ from the module's in ``_orig_mod.`` alone. Where ``strict`` is false,
+    torch leaves them out without a message.
+    """
+
+    def __init__(
+        self, control: Control, recorder: Recorder, frames: Frames, sources: Sources
+    ) -> None:
+        self._control, self._recorder = control, recorder
+        self._frames, self._sources = frames, sources
+        self._lines: dict[tuple[Any, ...], _Loading] = {}
+        self._lost: dict[int, _Lost] = {}
+        self._load: Any = None
+
+    def watch(self, torch: Any) -> None:
+        """Hear of every state dict that is loaded from here on."""
+        plain, is_compiling = torch.nn.Module.load_state_dict, torch.compiler.is_compiling
+
+        @functools.wraps(plain)
+        def load_state_dict(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or self._control.off:
+                return plain(self_, *args, **kwargs)
+            try:
+                result = plain(self_, *args, **kwargs)
+            except BaseException as error:
+                if error.__traceback__ is not None:  # this frame is not the script's
+                    error.__traceback__ = error.__traceback__.tb_next
+                raise
+            try:
+                given = args[0] if args else kwargs["state_dict"]
+                self._loaded(self_, given, result, sys._getframe(1))
+            except Exception as error:  # noqa: BLE001 - the script's call must return
+                self._recorder.note("weights that were loaded", error)
+            return result
+
+        torch.nn.Module.load_state_dict = self._load = load_state_dict
+
+    def hide(self) -> None:
+        """Dynamo has been imported by now."""
+        if self._load is not None:
+            hide_from_dynamo(self._load)
+
+    def _loaded(self, module: Any, given: Mapping[str, Any], result: Any, frame: FrameType) -> None:
+        missing = {_unwrapped(name): name for name in result.missing_keys}
+        lost = {
+            name: missing[_unwrapped(name)]
+            for name in result.unexpected_keys
+            if _unwrapped(name) in missing
+        }
+        inner = module._modules.get(_WRAPPED, module)
+        before = self._lost.get(id(inner))
+        calls = sum(region.calls for region in self._control.regions)
+        if before is not None and (before.module() is not inner or before.calls != calls):
+            before = None  # it may have been used as it was
+        if not lost:
+            if before is not None and before.names.isdisjoint(missing):
+                for line, loads in self._lost.pop(id(inner)).loads.items():
+                    line.again += loads
+            return
+        site = self._frames.call_site(frame) or {}
+        key = site.get("file"), site.get("line"), type(inner)
+        if key not in self._lines:
+            if len(self._lines) >= MOST_LOADING:
+                return
+            self._sources.keep(site.get("file"))
+            loaded = len(given) - len(result.unexpected_keys)
+            wrapped = [_wraps(name) > _wraps(other) for name, other in lost.items()]
+            event = {
+                "module": type(inner).__qualname__,
+                "tensors": loaded + len(result.missing_keys),
+                "loaded": loaded,
+                "lost": len(lost),
+                "prefixed": "both" if len(set(wrapped)) > 1 else ("own", "given")[wrapped[0]],
+                "names": [max(each, key=_wraps) for each in lost.items()][:MOST_NAMES],
+            }
+            self._lines[key] = _Loading(event | site)
+        line = self._lines[key]
+        line.loads += 1
+        kept = before or _Lost(weakref.ref(inner), calls)
+        kept.names.update(map(_unwrapped, lost))
+        kept.loads[line] = kept.loads.get(line, 0) + 1
+        self._lost[id(inner)] = kept
+
+    def finish(self) -> None:
+        """The script has ended."""
+        for line in self._lines.values():
+            self._recorder.write(
+                "lost_weights", **line.event, loads=line.loads, loaded_later=line.again
+            )
+
+
+def _unwrapped(name: str) -> str:
+    """A parameter's name, as it is where nothing is compiled."""
+    return ".".join(part for part in name.split(".") if part != _WRAPPED)
+
+
+def _wraps(name: str) -> int:
+    return name.split(".").count(_WRAPPED)
 
 
 def _path(original: Any, module: Any) -> str | None:

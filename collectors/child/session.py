@@ -23,7 +23,7 @@ from .guards import keep_guard_lines, time_guards
 from .listener import Calls, on_optimizer_step
 from .logs import quiet_stderr
 from .memory import Memory
-from .modules import EagerCopies, LateHooks
+from .modules import EagerCopies, LateHooks, LostWeights
 from .recorder import Recorder
 from .regions import Regions
 from .remedies import Trials, said
@@ -67,6 +67,7 @@ class Session:
             compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),
             hooks=LateHooks(control, recorder, frames, sources, lambda: self._driver.step_now),
             copies=EagerCopies(control, recorder, frames, sources),
+            loads=LostWeights(control, recorder, frames, sources),
             frozen=FrozenWeights(control, recorder, frames, sources, lambda: self._driver.step_now),
         )
         self._driver = Driver(config, self._parts, self._steady)
@@ -112,6 +113,7 @@ class Session:
             self._try("looking for what to compile", self._compiling.begin)
         if self._serving is None:
             on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
+            self._try("weights that are loaded", lambda: parts.loads.watch(parts.torch))
         else:
             parts.control.watching = False  # every call is seen all the same
         if self._config.record_steps:
@@ -132,6 +134,7 @@ class Session:
             self._try("hooks of modules", lambda: self._parts.hooks.watch(self._parts.torch))
             self._try("copies of modules", lambda: self._parts.copies.watch(self._parts.torch))
             self._try("frozen weights", lambda: self._parts.frozen.watch(self._parts.torch))
+            self._try("weights that are loaded", self._parts.loads.hide)
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
         disabled = compiling_disabled()
@@ -196,6 +199,7 @@ class Session:
         self._write_error()
         self._try("copies of modules", parts.copies.finish)
         self._try("frozen weights", parts.frozen.finish)
+        self._try("weights that were loaded", parts.loads.finish)
         self._try("last blocks", lambda: parts.timer.settle(wait=True))
         self._try("the trial under way", self._end_trial)
         parts.stances.look()

@@ -6,6 +6,7 @@ from traceview.rules import (
     acc_backend_bug,
     acc_frozen_weights,
     acc_hook_ignored,
+    acc_lost_weights,
     acc_low_precision,
     acc_rng,
     acc_unlike_eager,
@@ -269,6 +270,12 @@ def test_a_compile_of_which_it_is_not_known_whose_it_is_may_have_the_hook(make):
     assert ignored(make, HOOK, compiled=(COMPILED, {**other, "region_id": None})) == []
 
 
+def test_a_backward_that_is_compiled_later_does_not_have_the_hook(make):
+    later = {**COMPILED, "started_us": 90.0}
+    assert ignored(make, HOOK, compiled=(COMPILED, {**later, "is_forward": True})) == []
+    assert len(ignored(make, HOOK, compiled=(COMPILED, {**later, "is_forward": False}))) == 1
+
+
 def test_without_eager_calls_a_guard_shows_that_the_module_is_in_the_graph(make):
     unseen = {**HOOK, "eager_calls": 0, "eager_runs": 0}
     assert ignored(make, unseen) == []
@@ -320,6 +327,56 @@ def test_frozen_weights_that_no_call_or_a_newer_compile_follows(make):
     assert stale(make, FROZEN, compiled=(COMPILED, {**newer, "region_id": 7})) != []
     assert stale(make, FROZEN, resets=[{"started_us": 95.0}]) == []
     assert stale(make, FROZEN, resets=[{"started_us": 20.0}]) != []
+
+
+LOST = {
+    "pid": 1, "module": "QNet", "tensors": 6, "loaded": 0, "lost": 6, "prefixed": "given",
+    "names": ["_orig_mod.freq", "_orig_mod.phase", "_orig_mod.value.weight"],
+    "file": "/u/train.py", "line": 61, "function": "main", "loads": 1, "loaded_later": 0,
+}  # fmt: skip
+
+
+def lost(make, *lines):
+    return list(acc_lost_weights.check(make(lost_weights=list(lines))))
+
+
+def test_a_compiled_modules_keys_load_nothing(make):
+    (finding,) = lost(make, LOST, {**LOST, "line": 90, "loads": 33})
+    assert finding.title == (
+        "load_state_dict(strict=False) loads 0 of 6 tensors into QNet (train.py:61): "
+        "keys of a compiled module begin with _orig_mod."
+    )
+    assert (finding.severity, finding.confidence) == ("error", "measured")
+    assert (finding.location.line, [at.line for at in finding.also_at]) == (61, [90])
+    assert "6 tensors left out in 33 loads" in finding.evidence[1].text
+    assert finding.evidence[0].text.endswith("_orig_mod.phase, _orig_mod.value.weight, …)")
+    assert finding.snippet.text == "target.load_state_dict(compiled._orig_mod.state_dict())"
+
+
+INNER = {"loaded": 4, "lost": 2, "names": ["encoder._orig_mod.weight", "encoder._orig_mod.bias"]}
+
+
+def test_keys_of_a_compiled_submodule_and_keys_loaded_into_a_compiled_module(make):
+    inner, own, own_inner, both = lost(
+        make,
+        {**LOST, **INNER},
+        {**LOST, "prefixed": "own"},
+        {**LOST, **INNER, "prefixed": "own", "module": "Net"},
+        {**LOST, "prefixed": "both"},
+    )
+    assert "loads 4 of 6 tensors" in inner.title
+    assert inner.title.endswith("keys of a compiled module contain _orig_mod.")
+    assert 'replace("_orig_mod.", "")' in inner.snippet.text
+    assert "keys of the state dict, and the other side's" in inner.explanation
+    assert own.snippet.text == "compiled._orig_mod.load_state_dict(state)"
+    assert "to the keys of QNet, and" in own.explanation
+    assert own_inner.snippet.text.endswith("model.submodule.compile()")
+    assert "to the keys, and" in both.explanation
+
+
+def test_what_a_later_load_makes_good_is_not_lost(make):
+    assert lost(make, {**LOST, "loads": 3, "loaded_later": 3}) == []
+    assert len(lost(make, {**LOST, "loads": 3, "loaded_later": 2})) == 1
 
 
 END = {

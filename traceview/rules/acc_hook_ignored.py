@@ -11,11 +11,12 @@ guard out, since checking an empty dictionary for each module takes time in ever
 (`torch._dynamo.config.skip_nnmodule_hook_guards`).
 
 ## Evidence
-In a few calls that nothing times, the collector looks at which modules are called in Python: there
-hooks run. The module of the hook is called in eager steps (or compiled code has a guard on it), and
-in none of the compiled ones; and nothing of that callable was compiled after the hook was
-registered. A hook that makes Dynamo compile again, that runs between graphs, or that is removed
-before a call was looked at, is not reported.
+In a few calls that nothing times, and in an eager call at the script's end, the collector looks at
+which modules are called in Python: there hooks run. The module of the hook is called in eager (or
+compiled code has a guard on it), and in none of the compiled calls; and no graph of that callable
+was captured after the hook was registered. (A backward that is compiled later is of a graph
+captured before.) A hook that makes Dynamo compile again, that runs between graphs, or that is
+removed before a call was looked at, is not reported.
 
 ## What to do
 Register hooks before the first compiled call. Where that can't be, set
@@ -94,7 +95,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                     f"{where} is {seen}, and in 0 of {row['compiled_calls']} compiled ones",
                     "late_hooks",
                 ),
-                Evidence(f"{name} was not compiled after that", "compile_regions"),
+                Evidence(f"no graph of {name} was captured after that", "compile_regions"),
             ),
             what_to_do=(
                 f"Register the hook before the first call of {name}; or set "
@@ -111,7 +112,9 @@ def _is_ignored(tables: Tables, row: Row) -> bool:
     if row["recompiled"] or row["compiled_runs"] or not row["compiled_calls"]:
         return False
     mine = compiles_of(tables, row["region_id"])
-    if any((each["started_us"] or 0.0) > row["registered_us"] for each in mine):
+    # A backward is compiled at the first call of it, from what was captured before.
+    captured = [each["started_us"] or 0.0 for each in mine if each["is_forward"] is not False]
+    if any(started_us > row["registered_us"] for started_us in captured):
         return False
     if row["eager_calls"]:
         return bool(row["eager_runs"])

@@ -92,7 +92,7 @@ _TABLES = {
         "guard_timings", "thread_looks", "busy_threads", "slow_switches", "resets",
         "profile_windows", "sources", "notes", "unreadable", "settings", "script_ends",
         "compile_lines", "late_hooks", "module_copies", "frozen_weights",
-        "job_lengths",
+        "job_lengths", "lost_weights",
     ),
     _collected("what the script calls, or --compile compiled"): (
         "compile_targets", "lines_to_add",

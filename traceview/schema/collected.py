@@ -280,6 +280,21 @@ FROZEN_WEIGHTS = table("frozen_weights", "one graph that Inductor compiled with 
     Column("function", pl.String, "function around it"),
 )
 
+LOST_WEIGHTS = table("lost_weights", "one line of the user's that loaded a state dict of which tensors were left out, since their keys and the module's differ only in _orig_mod., which torch.compile(module) adds",
+    Column("pid", pl.Int64, "process id"),
+    Column("module", pl.String, "class of the module that was loaded into; of a compiled one, of the module within"),
+    Column("tensors", pl.Int64, "tensors that the module expects, in the line's first such load"),
+    Column("loaded", pl.Int64, "of them those that were loaded"),
+    Column("lost", pl.Int64, "tensors whose keys are the same without _orig_mod."),
+    Column("prefixed", pl.String, "whose keys have _orig_mod.: given (the state dict's), own (the module's), both (some of each)"),
+    Column("names", pl.List(pl.String), "up to 3 keys of lost tensors, as the side with _orig_mod. has them"),
+    Column("file", pl.String, "file of the call of load_state_dict (user's own)"),
+    Column("line", pl.Int32, "line of that call"),
+    Column("function", pl.String, "function that made the call"),
+    Column("loads", pl.Int64, "loads there that lost tensors so"),
+    Column("loaded_later", pl.Int64, "of them those whose tensors another load_state_dict gave the module before the next call of a region"),
+)
+
 MEMORY = table("memory", "a memory peak in one stance",
     Column("pid", pl.Int64, "process id"),
     _STANCE,
