@@ -50,7 +50,10 @@ class Recording:
         self._torch = torch
         folder = config.run / FOLDER
         folder.mkdir(exist_ok=True)
-        rank = _rank(torch)
+        given = os.environ.get("RANK", "")
+        rank = int(given) if given.isdigit() else None
+        if world_size() is not None:
+            rank = int(torch.distributed.get_rank())
         path = folder / f"{stance or what}-{rank or 0}-{os.getpid()}.jsonl"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
         self._file = os.fdopen(os.open(path, flags, 0o600), "w", encoding="ascii")
@@ -142,13 +145,6 @@ class Recording:
             self.write("places", elements=elements, at=places(elements))
 
 
-def _rank(torch: Any) -> int | None:
-    if world_size() is not None:
-        return int(torch.distributed.get_rank())
-    given = os.environ.get("RANK", "")
-    return int(given) if given.isdigit() else None
-
-
 # -- the first call of each compiled callable ------------------------------------------------------
 
 
@@ -181,7 +177,10 @@ class Firsts:
                     gate.region, gate.compiled, Copies(torch, self._frames).of_callable(call)
                 )
                 own.how = gate.how
-                self._globals += _globals_of(own.original, call)
+                both = (getattr(each, "__func__", each) for each in (own.original, call))
+                known: list[Any] = [getattr(each, "__globals__", None) for each in both]
+                if None not in known:  # a module keeps its own
+                    self._globals.append((known[0], known[1]))
                 taken, weights = replace(taken, gate=lambda: own), "first"
         named = target_of(call, torch.nn.Module)
         keys = {"name": named["name"], "file": named["target_file"], "line": named["target_line"]}
@@ -192,12 +191,6 @@ class Firsts:
             keys | {"weights": weights},
             Replay(torch, taken, self._frames),
         )
-
-
-def _globals_of(*calls: Any) -> list[Any]:
-    """Those of a copied function and of its original; nothing of a module, which keeps its own."""
-    found = [getattr(getattr(call, "__func__", call), "__globals__", None) for call in calls]
-    return [] if None in found else [tuple(found)]
 
 
 def record_calls(parts: Parts, config: Config, firsts: Firsts) -> None:

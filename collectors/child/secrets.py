@@ -93,6 +93,7 @@ _KNOWN = re.compile(
     re.ASCII,
 )
 _KINDS = tuple(SHAPES)
+_GONE = f"\n{MASK}\n"
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY( BLOCK)?-----(?P<body>.{0,20000}?)"
     r"(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY|\Z)",
@@ -154,7 +155,12 @@ def masked_message(text: str) -> str:
     text = _URL_USER.sub(_without_user, text)
     text = _HEADER.sub(lambda found: found[0].removesuffix(found["value"]) + MASK, text)
     text = _BEARER.sub(lambda found: f"{found['scheme']} {MASK}", text)
-    text = _PRIVATE_KEY.sub(_without_key, _KNOWN.sub(MASK, text))
+    text = _PRIVATE_KEY.sub(
+        lambda found: (
+            found[0] if MASK in (body := found["body"]) else found[0].replace(body, _GONE)
+        ),
+        _KNOWN.sub(MASK, text),
+    )
     text = _USER_AT_HOST.sub(lambda found: f"{found['user']}:{MASK}@", text)
     for pattern in (_IN_PROSE, _OPTION):
         # Only what is one in prose as well, where ``key=CPU`` is none.
@@ -281,11 +287,6 @@ def looks_random(word: str) -> bool:
     changes = sum(a.isdigit() != b.isdigit() for a, b in pairwise(word))
     bits = -sum(n / len(word) * log2(n / len(word)) for n in Counter(word).values())
     return changes >= (2 if len(word) >= 16 else 3) and bits >= (3.0 if len(word) >= 16 else 2.5)
-
-
-def _without_key(found: re.Match[str]) -> str:
-    body = found["body"]
-    return found[0] if MASK in body else found[0].replace(body, f"\n{MASK}\n")
 
 
 def _without_user(found: re.Match[str]) -> str:

@@ -201,7 +201,14 @@ def _recordings(path: Path) -> Iterator[Recording]:
 def _pairs(sides: list[list[Recording]]) -> list[Pair]:
     """(A, B, noise, name of A, name of B): what is compared with what."""
     calls, steps = (
-        [{_key(each): each for each in side if each.environment.what == what} for side in sides]
+        [
+            {
+                each.environment.stance or str(each.environment.rank or 0): each
+                for each in side
+                if each.environment.what == what
+            }
+            for side in sides
+        ]
         for what in ("calls", "steps")
     )
     noise = next((each for side in steps for key, each in side.items() if key == "nudged"), None)
@@ -221,11 +228,6 @@ def _pairs(sides: list[list[Recording]]) -> list[Pair]:
         remedy = "Name two runs of `traceview accuracy SCRIPT`, or one with several ranks."
         raise NothingToAnalyse(fact, remedy, slug="one-recording")
     return pairs
-
-
-def _key(recording: Recording) -> str:
-    environment = recording.environment
-    return environment.stance or str(environment.rank or 0)
 
 
 def _label(path: Path, other: Path, recording: Recording) -> str:

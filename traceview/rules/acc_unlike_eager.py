@@ -143,7 +143,7 @@ def _recorded(own: list[str], place: Location | None) -> tuple[str, str, Snippet
     )
     what_to_do = (
         "Hand over what it reads as a tensor argument, or tag the operator "
-        "`torch.Tag.cudagraph_unsafe` (torch 2.9 or later), so that it is not recorded."
+        "`torch.Tag.cudagraph_unsafe` (torch 2.9 or later), which keeps it out of cudagraphs."
     )
     name = own[0].replace(".", "::", 1) if own else "shop::scale"
     tagged = "mutates_args=(), tags=(torch.Tag.cudagraph_unsafe,)"

@@ -144,12 +144,15 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         if whole is None or None in changed:
             continue
         copied = _copied(graph, end, root)
+        # Scatters themselves have no line, what they write has.
+        pairs = ((graph.nodes[name], _part(graph, graph.nodes[name])) for name in chain)
+        lines = (one.user_line or (part.user_line if part else None) for one, part in pairs)
         write = Write(
             len(chain),
             whole,
             min(whole, sum(filter(None, changed))),
             copied and not graph.nodes[root].args,
-            next((line for name in chain if (line := _line(graph, graph.nodes[name]))), ""),
+            next(filter(None, lines), ""),
         )
         if write.line and write.visited >= _LEAST_WASTE * write.needed:
             yield write
@@ -186,9 +189,3 @@ def _changed(graph: Graph, node: Node, onto: dict[str, str], depth: int = 0) -> 
 def _elements(node: Node) -> int | None:
     dtype = node.dtype
     return None if dtype is None or node.bytes is None else node.bytes // size_of(dtype)
-
-
-def _line(graph: Graph, scatter: Node) -> str | None:
-    """The user's line of a write: scatters themselves have none, what they write has."""
-    part = _part(graph, scatter)
-    return scatter.user_line or (part.user_line if part else None)
