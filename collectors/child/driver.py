@@ -285,10 +285,12 @@ class Driver:
             parts.window.prepare(order.stance)
         elif isinstance(order, plan.OpenWindow):
             control.only = get_ident() if control.threaded else None
+            parts.memory.window_opens()
             faults = parts.timer.fault_share.get(order.stance, 1.0)
             parts.window.start(order.stance, order.purpose, few_faults=faults < FEW_FAULTS)
         elif isinstance(order, plan.CloseWindow):
             parts.window.stop()
+            parts.memory.window_closed()
             control.only = None
         elif isinstance(order, plan.LeaveOut):
             parts.recorder.note(order.what, order.why)

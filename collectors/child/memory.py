@@ -21,7 +21,8 @@ STATUS = Path("/proc/self/status")
 class Memory:
     """Read at block edges only. Bytes. ``peaks``: the largest of a block so far, by stance.
 
-    ``ours`` is what traceview's own copies take of the device's memory: no part of any peak.
+    ``ours`` is what traceview's own copies take of the device's memory, ``kept`` what a profiler
+    has kept of the process's: no part of any peak.
     """
 
     def __init__(self, torch: Any, recorder: Recorder) -> None:
@@ -30,7 +31,8 @@ class Memory:
         self._start: int | None = None
         self._resettable = True
         self.device = False
-        self.ours = 0
+        self.ours = self.kept = 0
+        self._before_window: int | None = None
         self.peaks: dict[str, int] = {}
 
     def open(self) -> None:
@@ -47,7 +49,22 @@ class Memory:
                     os.close(fd)
             except OSError:
                 self._resettable = False
-            self._start = proc_bytes(STATUS, "VmRSS")
+            self._start = self._resident()
+
+    def window_opens(self) -> None:
+        """A profiler begins; what the process has more when it has ended is the profiler's."""
+        self._before_window = None if self.device else self._resident()
+
+    def window_closed(self) -> None:
+        """It has ended."""
+        before, now = self._before_window, self._resident()
+        if before is not None and now is not None:
+            self.kept += max(0, now - before)
+        self._before_window = None
+
+    def _resident(self, name: str = "VmRSS") -> int | None:
+        found = proc_bytes(STATUS, name)
+        return None if found is None else found - self.kept
 
     def close(self, stance: str, block_index: int) -> None:
         """Write the peak since ``open``; nothing where peaks can't be reset."""
@@ -57,7 +74,7 @@ class Memory:
             peak: int | None = cuda.max_memory_allocated() - self.ours
             reserved: int | None = cuda.max_memory_reserved()
         elif self._resettable:
-            device, source, peak, reserved = "cpu", "process", proc_bytes(STATUS, "VmHWM"), None
+            device, source, peak, reserved = "cpu", "process", self._resident("VmHWM"), None
         else:
             return
         self.peaks[stance] = max(peak or 0, self.peaks.get(stance, 0))

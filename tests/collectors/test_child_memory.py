@@ -3,8 +3,11 @@
 import subprocess
 import sys
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
+
+from traceview.collectors.child.memory import Memory
 
 FAULTS = """
     import ctypes
@@ -43,3 +46,20 @@ def test_what_moves_in_the_heap_finds_memory_that_was_touched():
     assert within < without / 20
     assert taken > 30_000_000
     assert left < taken / 10
+
+
+def test_what_a_profiler_keeps_is_no_peak_of_a_block():
+    written = []
+    memory = Memory(None, SimpleNamespace(write=lambda *_, **keys: written.append(keys)))
+    memory.open()
+    memory.close("eager", 0)
+    memory.window_opens()
+    kept = bytearray(b"x" * 60_000_000)
+    memory.window_closed()
+    memory.open()
+    memory.close("eager", 1)
+    if not written:
+        pytest.skip("peaks can't be reset here")
+    before, after = (each["peak_bytes"] for each in written)
+    assert len(kept) / 2 < memory.kept
+    assert abs(after - before) < len(kept) / 3
