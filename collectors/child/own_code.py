@@ -104,9 +104,8 @@ class _Check:
 
     def _compare(self) -> dict[str, Any]:
         torch, began = self._parts.torch, time.monotonic()
-        with _no_optimizer():
-            hooks = self._parts.hooks.looking(self._gate, "eager")
-            eager = self._run("eager", watch=hooks)
+        with _no_optimizer(), self._parts.hooks.looking(self._gate, "eager"):
+            eager = self._run("eager")
         if self._seeds.moved():
             raise NotReplayed("it draws random numbers, and compiled code draws others")
         if not eager:
