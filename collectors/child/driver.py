@@ -64,6 +64,11 @@ class Parts:
     loads: LostWeights
     frozen: FrozenWeights
 
+    def close_window(self, *, step_ended: bool = True) -> None:
+        """End the profiler, in the middle of a step or not; what it keeps is no block's memory."""
+        self.window.stop(step_ended=step_ended)
+        self.memory.window_closed()
+
 
 class Driver:
     """Runs the plan. ``step`` is the index of the step that began at the last edge, from 0."""
@@ -135,7 +140,7 @@ class Driver:
         timer = self._parts.timer
         timer.drop()
         self._drop_trial()
-        self._parts.window.stop()
+        self._parts.close_window()
         if self._plan is not None:
             self._plan.close()
         self._plan = None
@@ -289,8 +294,7 @@ class Driver:
             faults = parts.timer.fault_share.get(order.stance, 1.0)
             parts.window.start(order.stance, order.purpose, few_faults=faults < FEW_FAULTS)
         elif isinstance(order, plan.CloseWindow):
-            parts.window.stop()
-            parts.memory.window_closed()
+            parts.close_window()
             control.only = None
         elif isinstance(order, plan.LeaveOut):
             parts.recorder.note(order.what, order.why)
@@ -448,7 +452,7 @@ class Driver:
         self.complete = True
         stopping = not self._config.run_to_end
         parts.timer.drop()
-        parts.window.stop()
+        parts.close_window()
         parts.timer.settle(wait=True)
         parts.stances.take(self.own_stance)
         self._enter(plan.Enter("tail"))

@@ -195,7 +195,7 @@ class Session:
             self._try("the end of serving", serving.finish)
         parts.control.off = True
         self._try("looking for what to compile", self._compiling.finish)
-        self._try("profiler window", lambda: parts.window.stop(step_ended=False))
+        self._try("profiler window", lambda: parts.close_window(step_ended=False))
         self._write_error()
         self._try("copies of modules", parts.copies.finish)
         self._try("frozen weights", parts.frozen.finish)

@@ -107,6 +107,7 @@ class Window:
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
             self._profiler = None
             self._kernels.stop()
+            self._reserve.give_back()
             self._write(error=error)
 
     def stop(self, *, step_ended: bool = True) -> None:
@@ -119,7 +120,6 @@ class Window:
             return
         profiler, self._profiler = self._profiler, None
         if profiler is None:
-            self._reserve.give_back()
             self._abandon()
             return
         cut = self._step_mark is not None and not step_ended
@@ -143,6 +143,7 @@ class Window:
                 text = gzip.decompress(path.read_bytes())
                 write_whole(path, gzip.compress(text.replace(old, new)))
         except Exception as error:  # noqa: BLE001 - the user's script must run whatever fails here
+            self._reserve.give_back()
             self._write(error=error)
         else:
             if self._purpose == "time":
@@ -156,6 +157,7 @@ class Window:
         self._profiler = self._step_mark = self._own_mark = self._lines = None
         self._kernels.stop()
         self._collections.stop()
+        self._reserve.give_back()
         self._write(error=RuntimeError("the profiled thread ended inside the window"))
         return True
 

@@ -82,9 +82,10 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
         if name in _OF_DEVICE and not on_device:
             continue
         site = first(tables, "setting_sites", name=name) or {}
-        more = checked[name] if name in checked else _kernels(tables, name)
         if name == _NO_CACHING:
             more = _driver_calls(tables)
+        else:
+            more = checked[name] if name in checked else _kernels(tables, name)
         if name == "cudnn.enabled" and "ms" in more and not more["ms"]:
             continue  # no step has work for cuDNN
         place = {"file": site.get("file"), "line": site.get("line")}
