@@ -129,9 +129,10 @@ class _Check:
                     "results differ, and may depend on which of equal values is taken"
                 )
             low = rounded.low
-            with _without_cudagraphs(own) as runs:
-                run = self._run("compiled", eager)
-            unrecorded = differences(torch, eager, run) if runs else {}
+            if _TREES in sys.modules:
+                with _without_cudagraphs(own) as runs:
+                    run = self._run("compiled", eager)
+                unrecorded = differences(torch, eager, run) if runs else {}
             function = marked_constant(self._gate.original, self._owners, self._parts.frames)
             reads = [each for each in own.functions.values() if each is not None]
             place = definition(function or (reads[0] if len(reads) == 1 else None))
@@ -172,17 +173,17 @@ class _Check:
             with watch:
                 result = gate.target(*args, **kwargs)
                 ends = self._ends(result, stance)
-            found = {name: _copied(each, torch) for name, each in outputs(result, torch)}
+            kept = {name: _copied(each, torch) for name, each in outputs(result, torch)}
             # As in a script: a cudagraph of the backward was recorded when this was gone.
             del result
             with watch:
-                found |= self._graded(ends, named)
+                found = self._graded(ends, named)
         found |= self._objects.rebound(torch)
         for (_, name, tensor), version in zip(named, before, strict=True):
             key = f"{name} (written)"
             if key in (written or ()) or version_of(tensor) != version:
                 found[key] = tensor
-        kept = {name: _copied(each, torch) for name, each in found.items()}
+        kept |= {name: _copied(each, torch) for name, each in found.items()}
         self._put_back()
         return {name: each for name, each in kept.items() if each is not None}
 
@@ -273,17 +274,15 @@ def _beginning() -> Iterator[None]:
 @contextmanager
 def _without_cudagraphs(watch: Own) -> Iterator[list[Any]]:
     """What cudagraphs would replay runs, watched; the list has what ran so."""
-    trees, ran = sys.modules.get(_TREES), list[Any]()
-    if trees is None:
-        yield ran
-        return
+    ran = list[Any]()
 
     def run(manager: Any, inputs: list[Any], function: Any) -> Any:
         ran.append(function)
         with watch:
             return manager.ids_to_funcs[function].model(inputs)
 
-    manager, replaying = trees.CUDAGraphTreeManager, trees.CUDAGraphTreeManager._run
+    manager: Any = sys.modules[_TREES].CUDAGraphTreeManager
+    replaying = manager._run
     manager._run = run
     try:
         yield ran
