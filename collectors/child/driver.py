@@ -41,6 +41,7 @@ MAX_STOPS = 10
 #: Part of a step below which its own page faults need not be seen in a profile.
 FEW_FAULTS = 0.01
 LOOK_S = 1.0  # between two looks at whether to wait on, while a plan is over
+LAST_S = 2.0  # of steps before results are compared: what compiled code keeps may change later
 
 
 @dataclass
@@ -108,6 +109,7 @@ class Driver:
         self.phase: plan.Phase = "cold"
         self.step = -1
         self.complete = self.never_quiet = False
+        self._until_s: float | None = None
         self.plans_done = 0
 
     @property
@@ -385,8 +387,11 @@ class Driver:
         if (job := self._loops.look(self.step)) is not None:
             self._parts.recorder.write("job_length", region_id=self.anchor.region_id, **job)
         self.anchor.conclude(self.step - self._plan_began)
-        alone = self._config.mode == "paired" and not self._settings.fixed
-        if not alone or not (self._config.run_to_end or self._may_come()):
+        config = self._config
+        alone = config.mode == "paired" and not self._settings.fixed
+        if config.compare_outputs and config.nproc == 1 and not alone:
+            self._until_s = time.monotonic() + LAST_S
+        elif not alone or not (config.run_to_end or self._may_come()):
             self._finish(complete=True)
             return
         if self._config.run_to_end and self.plans_done == 1:
@@ -416,8 +421,12 @@ class Driver:
         self._looked_s = now
         if self._seen != self._news:
             self._news, self._news_s = self._seen, now
-        late = now - self._news_s >= self._news_s - self._began_s
-        if late or (self.anchor.over and not self._may_come()):
+        if self._until_s is not None:
+            over = now >= self._until_s
+        else:
+            late = now - self._news_s >= self._news_s - self._began_s
+            over = late or (self.anchor.over and not self._may_come())
+        if over:
             self._finish(complete=True)
 
     def _may_come(self) -> bool:

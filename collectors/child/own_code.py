@@ -8,6 +8,7 @@ numbers and addresses of its recording.
 from __future__ import annotations
 
 import copy
+import itertools
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,6 +41,8 @@ SLOW_CALL_S = 2.0
 #: Part of the values that results may be apart before it is asked what roundings make.
 _APART = 1e-3
 _TREES = "torch._inductor.cudagraph_trees"
+#: Of steps that begin here; torch counts those that a script marks down from 0.
+_MARKS = itertools.count(-(10**9), -1)
 
 
 def check_results(parts: Parts, taker: Taker, most_s: float) -> None:
@@ -256,15 +259,15 @@ class _Objects:
 
 @contextmanager
 def _beginning() -> Iterator[None]:
-    """Cudagraphs begin with this call.
+    """Cudagraphs begin with this call: a step of its own, like no other's.
 
-    Where the script ended before a backward, they would be recorded for a call after its last one.
+    They would be recorded for a call after the script's last one, or after the one before.
     """
     if not (trees := sys.modules.get(_TREES)):
         yield
         return
     before = trees.MarkStepBox.mark_step_counter
-    trees.mark_step_begin()
+    trees.MarkStepBox.mark_step_counter = next(_MARKS)
     try:
         yield
     finally:
