@@ -5,7 +5,9 @@ has to name what is wrong, the direction, and the first wrong stage of the compi
 given. With ``--bisect`` it has to name the operator and its line, too; each script that it hands
 over is run once more.
 
-    python benchmarks/bench_accuracy.py [NAME...] [--bisect] [--keep DIR]
+    python benchmarks/bench_accuracy.py [NAME...] [--bisect] [--gpu] [--keep DIR]
+
+``--gpu``: those that need one, in place of the others.
 """
 
 from __future__ import annotations
@@ -91,6 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("name", nargs="*", help="these scripts only")
     parser.add_argument("--bisect", action="store_true", help="down to the operator")
+    parser.add_argument("--gpu", action="store_true", help="the scripts that need one")
     parser.add_argument("--keep", type=Path, help="folder for the run folders")
     args = parser.parse_args()
     expected = tomllib.loads((SET / "expected.toml").read_text(encoding="utf-8"))
@@ -98,7 +101,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.keep or Path(scratch)
         for name, wanted in expected.items():
-            if args.name and name not in args.name:
+            if (args.name and name not in args.name) or wanted.get("gpu", False) != args.gpu:
                 continue
             script = SET / "scripts" / f"{name}.py"
             words = ["--bisect"] if args.bisect else []

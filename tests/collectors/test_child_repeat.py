@@ -322,9 +322,11 @@ def test_what_a_cudagraph_would_replay_runs_and_is_watched():
     assert trees.CUDAGraphTreeManager._run is replaying
 
 
-def test_a_mark_of_a_step_is_taken_back():
+def test_each_call_begins_a_step_of_its_own_and_its_mark_is_taken_back():
     trees = pytest.importorskip("torch._inductor.cudagraph_trees")
-    before = trees.MarkStepBox.mark_step_counter
-    with _beginning():
-        assert trees.MarkStepBox.mark_step_counter < before
-    assert trees.MarkStepBox.mark_step_counter == before
+    before, marks = trees.MarkStepBox.mark_step_counter, []
+    for _ in range(2):
+        with _beginning():
+            marks.append(trees.MarkStepBox.mark_step_counter)
+        assert trees.MarkStepBox.mark_step_counter == before
+    assert len({before, *marks}) == 3
