@@ -173,8 +173,9 @@ class Driver:
             parts.timer.trial = None
             parts.trials.end(self.step)
 
-    def go_on_from(self, other: Driver) -> None:
-        """Number steps and pairs after another driver's."""
+    def go_on_from(self, other: Driver, *, profiled: bool = False) -> None:
+        """Number steps and pairs after another driver's, which may have ``profiled`` some."""
+        self._settings = replace(self._settings, profiled=profiled)
         self._pairs, self.step = other._pairs, other.steps_seen - 1
 
     def leave_out(self, ns: int) -> None:

@@ -91,14 +91,16 @@ class Settings:
     """What the user and the parent chose. ``fixed``: several ranks, all follow step numbers.
 
     ``steps`` of every block, ``blocks`` (pairs of full length): None where measuring decides.
-    ``budget_ms``: in the blocks of one set of pairs. ``trial``: what they are about, if it is one;
-    ``again``: it is compiled again after them, with warm caches. ``variants``: a trial's own limit.
+    ``profiled``: there are early windows. ``budget_ms``: in the blocks of one set of pairs.
+    ``trial``: what they are about, if it is one; ``again``: it is compiled again after them, with
+    warm caches. ``variants``: a trial's own limit.
     """
 
     stances: tuple[Stance, ...] = ("eager", "compiled")
     steps: int | None = None
     blocks: int | None = None
     profile: bool = True
+    profiled: bool = False
     fixed: bool = False
     budget_ms: float = BUDGET_MS
     trial: str | None = None
@@ -203,7 +205,8 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
     """The whole plan; returns when it is complete. Pairs are numbered from ``first_pair``."""
     quiet = yield from _quiet(settings)
     blocks = _Blocks(settings, first_pair, never_quiet=quiet)
-    profiled = longer = not settings.profile
+    longer = not settings.profile
+    profiled = longer or settings.profiled
     moment = yield Enter("block", f"1/{blocks.wanted or FEWEST}")
     while not blocks.complete(moment):
         moment = yield from blocks.pair(moment)

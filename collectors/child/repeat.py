@@ -85,14 +85,15 @@ class _Replayed:
     ) -> None:
         self._parts, self._taken, self._gate = parts, taken, gate_of(taken)
         parts.window.of(taken.region_id, "call")
-        profile = profile and config.profile and not parts.window.has_both
+        windows = parts.window.of_each  # an early one, and a longer one
+        profile = profile and config.profile and windows < 2
         profile = profile and not script.never_quiet  # its steps do what a replayed call does not
         self._driver = Driver(
             replace(config, run_to_end=True, stop_after_steps=None, profile=profile),
             replace(parts, recorder=_Phases(parts.recorder)),
             lambda: None,
         )
-        self._driver.go_on_from(script)
+        self._driver.go_on_from(script, profiled=windows > 0)
         script.go_on_from(self._driver)
 
     def measure(self, seconds: float) -> None:

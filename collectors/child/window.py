@@ -64,9 +64,10 @@ class Window:
             self._anchors.append(region_id)
 
     @property
-    def has_both(self) -> bool:
-        """Whether there is a trace for time of either stance, of these steps."""
-        return all(self._files.get(self._stem(stance)) for stance in ("eager", "compiled"))
+    def of_each(self) -> int:
+        """How many traces for time there are, of these steps, of either stance."""
+        stems = map(self._stem, ("eager", "compiled"))
+        return min(len(self._files.get(stem, ())) for stem in stems)
 
     def prepare(self, stance: str) -> None:
         """Attach the profiler; ``start`` then opens the window, if this has not failed."""
