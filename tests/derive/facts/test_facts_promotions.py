@@ -2,7 +2,8 @@
 
 import pytest
 
-from traceview.derive.facts.promotions import promoted
+from traceview.derive.facts.promotions import promoted, promotions
+from traceview.tables import Tables, from_rows
 from traceview.torchtext.fx import read_graph
 
 GRAPH = """class GraphModule(torch.nn.Module):
@@ -45,3 +46,35 @@ def test_what_is_no_promotion(line):
 def test_a_tensor_that_the_graph_makes():
     made = 'made: "f64[4][1]cpu" = torch.linspace(0, 1, 4, dtype = torch.float64)\n        '
     assert found(line=made + 'y: "f64[8, 4][4, 1]cpu" = l_x_ * made')[0] == ["made"]
+
+
+FILE = {"pass": "cold", "co_filename": "/u/net.py"}
+CODES = [("forward", 3), ("forward", 20), ("torch_dynamo_resume_in_forward_at_9", 9)]
+
+
+@pytest.mark.parametrize(("returned", "ms"), [("z", 3.0), ("l_x_", 1.0)])
+def test_the_code_behind_a_break_takes_what_is_float64_on(returned, ms):
+    """``forward`` at line 3 breaks at line 9; the other one has a kernel of its own."""
+    text = GRAPH.format(rate=TABLE, line='y: "f64[8, 4][4, 1]cpu" = l_x_ * first')
+    keys = [f"cold:1:0:{number}/0" for number in range(3)]
+    kernels = [f"cpp_fused_{number}" for number in range(3)]
+    compiles = [
+        {**FILE, "compile_key": key, "co_name": name, "co_firstlineno": line}
+        for key, (name, line) in zip(keys, CODES, strict=True)
+    ]
+    graph = {"pass": "cold", "compile_key": keys[0], "compile_id": "0/0", "attempt": 0}
+    graph |= {"kind": "dynamo_output", "text": text.replace("(z,)", f"({returned},)")}
+    made = [
+        {"pass": "cold", "kernel_name": name, "compile_key": key, "source_code": "double* out"}
+        for name, key in zip(kernels, keys, strict=True)
+    ]
+    ran = [
+        {"pass": "cold", "stance": "compiled", "category": "generated_pointwise", "clock": "host"}
+        | {"name": name, "ms": each}
+        for name, each in zip(kernels, (1.0, 8.0, 2.0), strict=True)
+    ]
+    given = {"compiles": compiles, "graphs": [graph], "generated_kernels": made}
+    given |= {"matched_kernels": ran, "guards": []}
+    tables = Tables({name: from_rows(name, rows) for name, rows in given.items()})
+    (row,) = promotions(tables).to_dicts()
+    assert (row["ms"], row["returned"]) == (ms, returned == "z")

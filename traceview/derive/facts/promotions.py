@@ -8,6 +8,7 @@ a number or a tensor without dimensions, which changes no dtype.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import Any
 
 import polars as pl
@@ -15,10 +16,12 @@ import polars as pl
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows
+from traceview.torchtext.frames import resumed
 from traceview.torchtext.fx import Graph, Node, read_graph
 from traceview.torchtext.kernel_source import uses_float64
 
 Row = dict[str, Any]
+Function = tuple[str | None, Any]  # file, and name or first line
 _WIDE = "float64"
 _NARROW = frozenset({"float32", "float16", "bfloat16"})
 _SCALAR = re.compile(r"\w\[\]")
@@ -34,34 +37,46 @@ def promotions(tables: Tables) -> pl.DataFrame | None:
         pl.col("kind") == "dynamo_output", pl.col("text").str.contains('"f64[', literal=True)
     )
     compiles = {row["compile_key"]: row for row in tables["compiles"].iter_rows(named=True)}
-    origins = Origins(tables)
+    origins, written = Origins(tables), dict[str, Function]()
+    begins = defaultdict[Function, set[int]](set)
+    for code in compiles.values():
+        begins[code["co_filename"], code["co_name"]].add(code["co_firstlineno"] or 0)
+    for key, code in compiles.items():
+        file, line = code["co_filename"], code["co_firstlineno"]
+        if rest := resumed(code["co_name"]):  # of the function that begins last before the break
+            before = (each for each in begins[file, rest.function] if each <= rest.line)
+            line = max(before, default=None)
+        written[key] = file, line
     found: dict[tuple[Any, ...], Row] = {}
     for row in graphs.sort("attempt").iter_rows(named=True):
         code = compiles.get(row["compile_key"], {})
-        function = (row["pass"], row["rank"], code.get("co_filename"), code.get("co_firstlineno"))
+        place = (code.get("co_filename"), code.get("co_firstlineno"))
+        function = (row["pass"], row["rank"], *place)
         graph = read_graph(row["text"])
         roots, wide = promoted(graph)
         if function in found or not roots:
             continue
         # ms of a compiled step in its generated kernels that compute in float64
         here = (pl.col("pass") == row["pass"]) & (pl.col("stance") == "compiled")
+        returned = any(graph.base(name)[0] in wide for name in graph.outputs)
         ran = tables["matched_kernels"].filter(GENERATED, here)
         ms = 0.0
         for kernel in ran.iter_rows(named=True):
             origin = origins.of_kernel(kernel)
-            own = compiles.get((origin or {}).get("compile_key") or "", {})
-            same = all(own.get(key) == code.get(key) for key in ("co_filename", "co_firstlineno"))
+            own = (origin or {}).get("compile_key") or ""
+            same = written.get(own) == place
+            same &= returned or not resumed(compiles.get(own, {}).get("co_name"))
             if origin and same and uses_float64(origin["source_code"] or ""):
                 ms += kernel["ms"] or 0.0
-        place = next((at for name in roots if (at := _read_at(graph, name))), None)
-        file, _, line = (place or "").rpartition(":")
+        read = next((at for name in roots if (at := _read_at(graph, name))), None)
+        file, _, line = (read or "").rpartition(":")
         found[function] = {
             **{key: row[key] for key in (*keys, "raw_file", "raw_line")},
             "sources": [_source(tables, row, graph.nodes[name]) for name in roots],
             "file": file or None,
             "line": int(line) if file else None,
             "operations": len(wide),
-            "returned": any(graph.base(name)[0] in wide for name in graph.outputs),
+            "returned": returned,
             **({} if ran.is_empty() else {"ms": ms, "clock": ran["clock"][0]}),
         }
     return from_rows("promotions", found.values())
