@@ -8,8 +8,9 @@ Under that stance Dynamo runs what is compiled and compiles nothing more. A call
 types or values than those of the warm-up runs the original Python code every time, with no message.
 
 ## Evidence
-Table `served_calls`: watched calls under the stance, and those of them in which no guards held. A
-warning where these are at least a quarter, information from 5 % on. Needs torch 2.8 or later.
+Table `served_calls`: watched calls under the stance, and those of them in which no guards held. An
+error where these are all of them, so that compiling has no effect, a warning where they are at
+least a quarter, information from 5 % on. Needs torch 2.8 or later.
 
 ## What to do
 Before the stance is set, call the function with every size that comes. For many sizes, mark the
@@ -44,7 +45,7 @@ from traceview.rules.kit import (
 
 CODE = "TV217"
 NEEDS = frozenset({"served_calls", "regions"})
-SEVERITIES = ("warning", "info")
+SEVERITIES = ("error", "warning", "info")
 EXPLAINS = frozenset({"compile"})
 
 STANCE = "eager_on_recompile"
@@ -72,10 +73,11 @@ def _finding(tables: Tables, region: Row, row: Row) -> Finding:
     at = f" ({short(place)})" if place else ""
     share = eager / calls
     named = "; ".join(sizes[:_NAMED]) + (" …" if len(sizes) > _NAMED else "")
+    severity = "warning" if share >= WARNING_SHARE else "info"
     return Finding(
         code=CODE,
         rule="rc-eager-on-recompile",
-        severity="warning" if share >= WARNING_SHARE else "info",
+        severity="error" if eager == calls else severity,
         title=f"{eager} of {calls} calls of {region['name']} run in eager: {STANCE}{at}",
         explanation=(
             f'torch.compiler.set_stance("{STANCE}") forbids compiling. A call that fits none of '
