@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import re
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
@@ -68,6 +69,7 @@ class Trials:
         self._began: Counts | None = None
         self._timed: dict[str, Any] | None = None
         self._ended: set[str] = set()
+        self._compile_s = defaultdict[str, float](float)  # of those that are begun again
         self.measured: list[Trial] = []
         self.current: Trial | None = None
 
@@ -104,6 +106,9 @@ class Trials:
         """The current one is begun again later, or not at all, unless its blocks are complete."""
         if self.all_timed:
             self.end(step)
+        if self.current is not None and self._began is not None:
+            spent = self._began.since(self._control)["compile_s"]
+            self._compile_s[self.current.name] = max(spent, self._compile_s[self.current.name])
         self.current = None
 
     def begin(self, name: str) -> None:
@@ -146,6 +151,8 @@ class Trials:
         if trial.state in ("measured", "unfinished"):
             self.measured.append(trial)
         found, self._timed = self._timed or self._found(step), None
+        # Begun again, it finds in caches what it has compiled before.
+        found["compile_s"] = max(found["compile_s"], self._compile_s[trial.name])
         again = {}
         if trial.compiled_again:
             known = self._began.since(self._control)

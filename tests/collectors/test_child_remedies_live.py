@@ -155,13 +155,17 @@ def test_calls_are_replayed_where_the_script_ends_early(tmp_path):
         def f(x):
             return (x.sin() + 1).sum()
 
-        for _ in range(6):
+        for _ in range(12):
             value = f(torch.ones(64))
         print(value)
         """,
     )
     run = tried(script, settings("dynamic=True"), settings("eager=f"))
     assert run.out == "tensor(117.8541)\n"
+    # It is begun again then, and finds in its caches what it has compiled.
+    assert [event["name"] for event in run.of("trial_begin")].count("dynamic=True") == 2
+    compiled_ms = run.of("compile")[1]["duration_ms"]
+    assert compiled_ms == pytest.approx(1e3 * run.of("trial")[0]["compile_s"])
     assert [event["state"] for event in run.of("trial")] == ["measured", "measured"]
     blocks = [block for block in run.of("block") if block.get("trial")]
     assert blocks
