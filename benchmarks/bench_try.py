@@ -65,7 +65,26 @@ def attempt(script: Script, keep: Path, budget: str, cores: Cores) -> dict[str, 
     except ValueError:
         found = {"trials": [], "not_tried": []}
     found |= {"seconds": time.perf_counter() - begin, "exit": done.returncode}
+    found["costs"] = costs(keep / script.name)
     kept(keep / name, found)
+    return found
+
+
+def costs(run: Path) -> list[float]:
+    """What trials inside a process took, as so many times their compiling and their blocks."""
+    found = []
+    for path in run.glob("raw/trials-*/events-*.jsonl"):
+        began, blocks_ms = dict[str, float](), defaultdict[str, float](float)
+        for line in path.read_text().splitlines():
+            event = json.loads(line)
+            if event.get("event") == "trial_begin":
+                began.setdefault(event["name"], event["t"])
+            elif event.get("event") == "block" and event.get("trial"):
+                blocks_ms[event["trial"]] += event["duration_ms"]
+            elif event.get("event") == "trial" and blocks_ms[event["name"]]:
+                name, compile_s = event["name"], event["compile_s"]
+                needed_s = compile_s + event.get("warm_compile_s", 0.0) + blocks_ms[name] / 1e3
+                found.append((event["t"] - began[name]) / 1e6 / needed_s)
     return found
 
 
@@ -193,10 +212,12 @@ class Tally:
         self.missing: list[str] = []
         self.healthy = 0
         self.seconds: list[float] = []
+        self.costs: list[float] = []
 
     def add(self, script: Script, has_cure: bool, found: dict[str, Any], confirmed: Ratios) -> None:
         best = found.get("recommended")
         self.seconds.append(found["seconds"])
+        self.costs += found.get("costs", [])
         if confirmed and best:
             low, high = (1 - NEAR) * confirmed[0], (1 + NEAR) * confirmed[1]
             self.near.append(low <= best["ratio"] <= high)
@@ -222,6 +243,14 @@ class Tally:
             print(f"healthy: {self.healthy}, accepted, not confirmed: {self.false or 'none'}")
         if self.near:
             print(f"recommended gain within 5 % of the bare turns' range: {percent(self.near)}")
+        if self.costs:
+            each = ", ".join(
+                f"{cost:.2f}" for cost in (statistics.median(self.costs), max(self.costs))
+            )
+            print(
+                f"{len(self.costs)} trials inside a process, in times of compiling and blocks: "
+                f"median and most {each}"
+            )
         if self.seconds:
             print(f"median {statistics.median(self.seconds):.0f} s a script")
 
