@@ -91,9 +91,8 @@ class Settings:
     """What the user and the parent chose. ``fixed``: several ranks, all follow step numbers.
 
     ``steps`` of every block, ``blocks`` (pairs of full length): None where measuring decides.
-    ``profiled``: there are early windows. ``budget_ms``: in the blocks of one set of pairs.
-    ``trial``: what they are about, if it is one; ``again``: it is compiled again after them, with
-    warm caches. ``variants``: a trial's own limit.
+    ``profiled``: early. ``budget_ms``: in the blocks of one set of pairs. ``trial``: what they are
+    about, if any; ``again``: compiled again after them, warm. ``variants``: a trial's own limit.
     """
 
     stances: tuple[Stance, ...] = ("eager", "compiled")
@@ -205,8 +204,7 @@ def measuring_plan(settings: Settings, first_pair: int = 0) -> Steps:
     """The whole plan; returns when it is complete. Pairs are numbered from ``first_pair``."""
     quiet = yield from _quiet(settings)
     blocks = _Blocks(settings, first_pair, never_quiet=quiet)
-    longer = not settings.profile
-    profiled = longer or settings.profiled
+    longer, profiled = not settings.profile, settings.profiled or not settings.profile
     moment = yield Enter("block", f"1/{blocks.wanted or FEWEST}")
     while not blocks.complete(moment):
         moment = yield from blocks.pair(moment)
@@ -448,10 +446,9 @@ def _windows(settings: Settings, moment: Moment, *, late: bool = False) -> Steps
 def _longer_windows(settings: Settings, moment: Moment) -> Steps:
     """The windows for time again, in the state in which the last blocks were timed.
 
-    An early window is short, since the script may be, and its first steps pay for the profiler's
-    own start. Of two windows of a stance the later one counts. A machine that is shared, or held at
-    its power limit, is some percent faster or slower for a while. So a block stands before and
-    after the window, to separate that from the profiler's cost.
+    An early window is short, and its first steps pay for the profiler's own start. Of two windows
+    of a stance the later one counts. A machine that is shared, or held at its power limit, is some
+    percent faster or slower for a while, so a block stands before and after the window.
     """
     for number, stance in enumerate(settings.stances, start=1):
         steps = _window_steps(settings, stance, moment, longer=True)

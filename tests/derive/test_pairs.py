@@ -61,6 +61,16 @@ def test_when_every_pair_holds_a_compile_that_is_the_steady_state():
     assert frame["compiles_inside"].sum() == 4
 
 
+def test_where_most_steps_compile_the_first_quiet_ones_do_not_stand_for_them():
+    """As with cudagraphs that are recorded again in each step, but not in the first ones."""
+    busy = [pair(index, compiled=20.0, c={"compiles_inside": 100}) for index in range(1, 6)]
+    frame = pairs_of(pair(0), *busy)
+    assert set(left_out(frame)) == {0}
+    assert left_out(pairs_of(*(pair(index) for index in range(6, 12)), *busy))[1] == (
+        "100 compile(s) ended inside"
+    )
+
+
 def test_other_work_in_the_block_shows_by_its_time():
     usual = [pair(i, 2.0 + 0.01 * i, 1.0) for i in range(6)]
     frame = pairs_of(*usual, pair(6, 4.5, 1.0))

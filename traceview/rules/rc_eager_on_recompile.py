@@ -73,11 +73,10 @@ def _finding(tables: Tables, region: Row, row: Row) -> Finding:
     at = f" ({short(place)})" if place else ""
     share = eager / calls
     named = "; ".join(sizes[:_NAMED]) + (" …" if len(sizes) > _NAMED else "")
-    severity = "warning" if share >= WARNING_SHARE else "info"
     return Finding(
         code=CODE,
         rule="rc-eager-on-recompile",
-        severity="error" if eager == calls else severity,
+        severity="error" if eager == calls else "warning" if share >= WARNING_SHARE else "info",
         title=f"{eager} of {calls} calls of {region['name']} run in eager: {STANCE}{at}",
         explanation=(
             f'torch.compiler.set_stance("{STANCE}") forbids compiling. A call that fits none of '
