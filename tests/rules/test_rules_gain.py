@@ -447,6 +447,20 @@ def test_a_small_cost_is_information(make):
     assert found("ap-grad-inference", tables)[0].severity == "info"
 
 
+@pytest.mark.parametrize(("others", "more_ms"), [([], 25.0), (["rerecord"], 0.0), (["tree"], 0.0)])
+def test_cudagraphs_recorded_again_for_no_other_reason_are_added(make, others, more_ms):
+    ms = found("ap-grad-inference", make(**inference()))[0].cost.ms_per_step
+    account = {"stance": "compiled", "clock": "device", "kind": "idle", "ms": 25.0}
+    rows = inference(
+        accounting=[{**account, "category": "idle_cudagraph_recording"}],
+        cudagraph_events=[{"event": each} for each in ["tree", "record", "record", *others]],
+    )
+    (finding,) = found("ap-grad-inference", make(**rows))
+    assert finding.cost.ms_per_step == pytest.approx(ms + more_ms)
+    assert finding.due_ms == more_ms
+    assert ("not replayed" in finding.explanation) == bool(more_ms)
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -391,7 +391,10 @@ class TestMovedInput:
             cudagraph_events=[{"event": "rerecord", "reason": reason}] * 9,
             compiles=[compile_row(co_name="td_loss", co_firstlineno=48)],
             compile_intervals=spans,
-            blocks=[{"stance": "compiled", "first_step": 70, "steps": 4, "duration_ms": 196.0}],
+            blocks=[
+                {"stance": "compiled", "first_step": 70, "steps": 4, "duration_ms": 196.0},
+                {"stance": "compiled", "first_step": 90, "steps": 99, "replayed": True},
+            ],
             speedups=[speedup],
             accounting=[{"stance": "compiled", "clock": "device", **overhead}],
             regions=[{**region, "pid": 1, "region_id": 0}],

@@ -14,7 +14,9 @@ optimizer, or its source asks for gradients anywhere: the run may have been too 
 
 The cost is what autograd takes for each call, and the time to write the saved tensors at the
 measured copy rate (without one, at that of the slowest generated kernel): the most that these two
-can save. A warning where that is 5 % of the step or more; otherwise information.
+can save. Cudagraphs that are recorded again, for no other reason that torch logs, are added: torch
+replays none as long as a backward may follow. A warning where that is 5 % of the step or more;
+otherwise information.
 
 ## What to do
 Call the model under `torch.no_grad()` (or `torch.inference_mode()`), in every call: a change of the
@@ -24,16 +26,20 @@ mode compiles again. Under `no_grad` the results no longer carry gradients.
 - https://docs.pytorch.org/docs/stable/notes/autograd.html
 - https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html
 - torch/_functorch/_aot_autograd/graph_compile.py, `aot_stage2_autograd`
+- torch/_inductor/cudagraph_trees.py, `can_start_new_generation`
 - https://github.com/pytorch/pytorch/issues/110666
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import polars as pl
 
+from traceview.derive import causes
 from traceview.derive.compiler.traffic import added
+from traceview.rules._gain import idle_ms
 from traceview.rules.kit import (
     NOTABLE_SHARE,
     Cost,
@@ -60,11 +66,16 @@ from traceview.torchtext.fx import read_graph
 CODE = "TV412"
 NEEDS = frozenset({"graphs", "runs", "cpu_ops", "backward_calls"})
 SEVERITIES = ("warning", "info")
+EXPLAINS = frozenset({causes.RECORDING})
 
 #: What autograd's engine and a compiled backward are called in a profile.
 _BACKWARD = marks.starting(marks.AUTOGRAD, marks.BACKWARD)
 #: Fewer saved bytes are not worth a mention.
 LEAST_BYTES = 2**20
+_PENDING = (
+    " Its cudagraphs are not replayed: as long as a backward may follow, torch takes each call for "
+    "a part of the same step, and records one more."
+)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
@@ -84,6 +95,14 @@ def check(tables: Tables) -> Iterator[Finding]:
 
     proof = f"compile {joint[0]['compile_id']}: a joint graph of forward and backward"
     ms, details = _cost(tables, calls)
+    # Where no other reason for it is in the log, cudagraphs are recorded again for this one.
+    why = Counter(row["event"] for row in first_rank(rows(tables, "cudagraph_events")))
+    fits = why["tree"] == 1 and not why["rerecord"]
+    recording = (idle_ms(tables, causes.RECORDING) or 0.0) if fits else 0.0
+    if recording:
+        ms = (ms or 0.0) + recording
+        text = f"recording cudagraphs: {milliseconds(recording)} of a step, {why['record']} so far"
+        details.append(Evidence(text, "cudagraph_events"))
     step = step_ms(tables, "compiled")
     regions = first_rank(rows(tables, "regions"))
     region = max(regions, key=lambda row: row["calls"] or 0, default=None)
@@ -97,9 +116,10 @@ def check(tables: Tables) -> Iterator[Finding]:
         ),
         explanation=(
             "Its graph was compiled for training: the forward writes and keeps what a backward "
-            "would read, and every call goes through autograd."
+            "would read, and every call goes through autograd." + (_PENDING if recording else "")
         ),
         cost=Cost(ms, None, "autograd's part of the calls and writing what it saves, at most"),
+        due_ms=recording,
         confidence="derived",
         location=(first_call(region) or compile_call(region)) if region else None,
         evidence=(

@@ -71,6 +71,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     """One finding for each function."""
     step, owners = step_ms(tables, "compiled"), tables.once(Owners)
     blocks = first_rank(rows(tables, "blocks", stance="compiled"))
+    blocks = [row for row in blocks if not row["replayed"]]  # one call's inputs, which do not move
     timed = {row["first_step"] + number for row in blocks for number in range(row["steps"])}
     spans: dict[str, list[Row]] = {}
     for row in first_rank(rows(tables, "compile_intervals", trigger="cudagraph_recording")):
