@@ -1,5 +1,6 @@
 """Runs a script under settings of ``traceview try``: ``configured.py JSON-LIST SCRIPT ARGS``."""
 
+import contextlib
 import importlib
 import json
 import runpy
@@ -33,6 +34,8 @@ def main():
             options["guard_filter_fn"] = torch.compiler.skip_guard_on_all_nn_modules_unsafe
         elif setting.name in ("no_grad", "inference_mode"):
             around.append(getattr(torch, setting.name))
+        elif setting.kind == "stance":
+            torch.compiler.set_stance = lambda *_, **__: contextlib.nullcontext()
         elif setting.kind == "eager":
             eager.add(setting.name)
         else:

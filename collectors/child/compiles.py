@@ -230,6 +230,30 @@ def more_variants(number: int) -> Iterator[None]:
 
 
 @contextmanager
+def stance_aside() -> Iterator[None]:
+    """The stance that the script has set is put aside, where it has: compiling is allowed again.
+
+    If the script sets another one meanwhile, that stays.
+    """
+    if stance_in_force() == "default":
+        yield
+        return
+    dynamo: Any = sys.modules["torch._dynamo"]
+    usual = dynamo.set_stance("default")
+    try:
+        yield
+    finally:
+        if dynamo.eval_frame._stance is usual.stance:
+            usual.__exit__(None, None, None)
+
+
+def stance_in_force() -> str:
+    """torch's own name of it, at this moment."""
+    module = sys.modules.get("torch._dynamo.eval_frame")
+    return getattr(getattr(module, "_stance", None), "stance", "default")
+
+
+@contextmanager
 def debug_in(folder: Path | None) -> Iterator[None]:
     """What is compiled meanwhile leaves torch's debug folders (TORCH_COMPILE_DEBUG) there."""
     dynamo: Any = sys.modules.get("torch._dynamo.config")

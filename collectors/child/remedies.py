@@ -28,6 +28,8 @@ from .compiles import (
     debug_in,
     forget_caches,
     more_variants,
+    stance_aside,
+    stance_in_force,
     variants_of_torchs_own,
 )
 from .config import Config
@@ -221,8 +223,9 @@ class Trial:
         self.remedy, self._gates = remedy, control.gates
         if remedy.named("env"):
             raise NotApplicable("it is set before the process starts")
-        if remedy.patch is not None:
-            self._codes = changed_functions(remedy.patch)
+        if remedy.named("stance") and stance_in_force() == "default":
+            raise NotApplicable("the script has set no stance that could be put aside")
+        self._codes = changed_functions(remedy.patch) if remedy.patch is not None else []
         changed = {id(function) for function, _, _ in self._codes}
         self._copies, self._others = copies(self._frames), variants_of_torchs_own(self._frames)
         self._codes += [
@@ -231,8 +234,7 @@ class Trial:
             if id(function.__code__) in self._copies and id(function) not in changed
         ]
         eager = remedy.named("eager")
-        names = {self._name_of(gate) for gate in control.gates}
-        if unknown := set(eager) - names:
+        if unknown := set(eager) - {self._name_of(gate) for gate in control.gates}:
             raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
         if (blocks := set(remedy.named("blocks"))) and not any(
             self._blocks(gate.original) for gate in control.gates
@@ -291,8 +293,8 @@ class Trial:
         names, module = self.remedy.named("blocks"), getattr(original, "__self__", original)
         if not names or not isinstance(module, self._torch.nn.Module):
             return []
-        found = [each for each in module.modules() if type(each).__name__ in names]
-        return [each for each in found if each is not module]
+        inside = (each for each in module.modules() if each is not module)
+        return [each for each in inside if type(each).__name__ in names]
 
     @contextmanager
     def _own_backends(self) -> Iterator[None]:
@@ -445,6 +447,8 @@ class Trial:
         elif setting.name == "num_threads":
             stack.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(setting.value)
+        elif setting.kind == "stance":
+            stack.enter_context(stance_aside())
         elif setting.name == "channels_last":
             for gate in list(self._gates):
                 self._lay_out(gate.original, stack)
@@ -489,14 +493,12 @@ def _in_blocks(
 
 def _channels_last(values: Any, torch: Any) -> Any:
     """``values`` with every tensor of four dimensions in that memory format."""
-    from torch.utils._pytree import tree_map
+    from torch.utils._pytree import tree_map_only
 
     def laid_out(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.dim() != 4:
-            return value
-        return value.contiguous(memory_format=torch.channels_last)
+        return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value
 
-    return tree_map(laid_out, values)
+    return tree_map_only(torch.Tensor, laid_out, values)
 
 
 def said(error: BaseException) -> str:

@@ -7,6 +7,7 @@
     float32_matmul_precision=high       num_threads=4
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
     guards=skip                         eager=NAME      pad=ARGUMENT:DIMENSION:SIZE/SIZE/…
+    stance=default                      in place of what the script gives to set_stance
     blocks=CLASS                        modules of this class are compiled, not what holds them
     env.NAME=VALUE                      an environment variable: tried in processes of its own
 
@@ -34,6 +35,7 @@ Kind = Literal[
     "pad",
     "env",
     "blocks",
+    "stance",
 ]
 
 _COMPILE = ("mode", "dynamic", "backend", "fullgraph")
@@ -115,8 +117,8 @@ def _named(name: str, value: Any) -> Setting | None:
         return Setting("around", name, value)
     if name in ("eager", "blocks"):
         return Setting(name, str(value))  # type: ignore[arg-type]
-    if name == "guards" and value == "skip":
-        return Setting("guards", name, value)
+    if (name, value) in (("guards", "skip"), ("stance", "default")):
+        return Setting(name, name, value)  # type: ignore[arg-type]
     if name == "pad" and (pad := _PAD.fullmatch(str(value))):
         return Setting("pad", pad[1], (int(pad[2]), tuple(sorted({*map(int, pad[3].split("/"))}))))
     if name.startswith("env."):

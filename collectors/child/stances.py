@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from .compiles import stance_in_force
 from .recorder import Recorder
 from .remedies import Trial
 from .state import Control
@@ -34,12 +35,14 @@ class Stances:
         """Switch; only at a step edge, outside every compiled call. ``trial``: to be on now."""
         if self._trial is not None:
             self._trial.off()
-        self._trial = trial
+        self._trial = None
+        if stance != "eager":
+            self._release()  # a trial may put the script's own aside
         if trial is not None:
             trial.on()
+        self._trial = trial
         self._control.point(eager=stance == "eager", targets=trial.target if trial else None)
         if stance != "eager":
-            self._release()
             return
         self.look()
         dynamo = sys.modules.get("torch._dynamo")
@@ -65,13 +68,12 @@ class Stances:
     @property
     def in_force(self) -> str:
         """torch's own name of it, at this moment."""
-        module = sys.modules.get("torch._dynamo.eval_frame")
-        return getattr(getattr(module, "_stance", None), "stance", "default")
+        return stance_in_force()
 
     def look(self) -> None:
-        """Record the script's own stance where it is a new one."""
+        """Record the script's own stance where it is a new one; a trial may put it aside."""
         own = self.in_force
-        if self._forced is None and own != self._user:
+        if self._forced is None and self._trial is None and own != self._user:
             self._user = own
             self._recorder.write("stance", stance=own)
 

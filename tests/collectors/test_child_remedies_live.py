@@ -71,6 +71,7 @@ def run(tmp_path_factory):
         ("whole", (), patch(script, "        torch._dynamo.graph_break()\n", "")),
         settings("fullgraph=True"),
         settings("torch._inductor.config.no_such_thing=1"),
+        settings("stance=default"),
         ("loop", (), patch(script, "optimizer.zero_grad()", "net.zero_grad()")),
         settings("backend=eager", "no_grad"),
         settings("eager=Net"),
@@ -90,6 +91,7 @@ def test_every_trial_has_one_end(run):
         "whole": "measured",
         "fullgraph=True": "failed",
         "torch._inductor.config.no_such_thing=1": "not_applicable",
+        "stance=default": "not_applicable",
         "loop": "not_applicable",
         "backend=eager+no_grad": "failed",
     }
@@ -100,8 +102,30 @@ def test_every_trial_has_one_end(run):
     assert "no setting torch._inductor.config.no_such" in str(
         trial(run, "torch._inductor.config.no_such_thing=1")["why"]
     )
+    assert "no stance" in trial(run, "stance=default")["why"]
     assert "has run already" in trial(run, "loop")["why"]
     assert "does not require grad" in trial(run, "backend=eager+no_grad")["why"]
+
+
+def test_the_scripts_stance_is_put_aside_and_back_again(tmp_path):
+    script = write_script(
+        tmp_path,
+        """
+        import torch
+        compiled = torch.compile(lambda x: x.sin() + 1, backend="eager")
+        compiled(torch.ones(2))
+        torch.compiler.set_stance("eager_on_recompile")
+        for _ in range(100000):
+            compiled(torch.ones(3))
+        """,
+    )
+    run = tried(script, settings("stance=default"))
+    (tested,) = run.of("trial")
+    assert (tested["state"], tested["compiles"]) == ("measured", 1), run.err
+    assert [event["stance"] for event in run.of("stance")] == ["eager_on_recompile"]
+    usual = [block for block in run.of("block") if block["stance"] == "compiled"]
+    assert usual
+    assert not any(block["compiles_inside"] for block in usual)
 
 
 def test_blocks_alternate_and_name_their_trial(run):

@@ -203,20 +203,21 @@ def test_a_skipped_frame_is_named_in_the_users_words(make, co_name, named):
 
 
 @pytest.mark.parametrize(
-    ("region", "rows", "words"),
+    ("region", "rows", "words", "remedy"),
     [
-        ({"calls": 0, "methods_used": ["generate"]}, {}, "only .generate()"),
-        ({"calls": 0, "collected_uncalled": True}, {}, "never called"),
-        ({"calls": 5, "disable": True}, {}, "disable=True"),
-        ({}, {"dynamo_disabled": True}, "config.disable"),
-        ({}, {"user_stance": "force_eager"}, "force_eager"),
+        ({"calls": 0, "methods_used": ["generate"]}, {}, "only .generate()", ()),
+        ({"calls": 0, "collected_uncalled": True}, {}, "never called", ()),
+        ({"calls": 5, "disable": True}, {}, "disable=True", ()),
+        ({}, {"dynamo_disabled": True}, "config.disable", ("torch._dynamo.config.disable=False",)),
+        ({}, {"user_stance": "force_eager"}, "force_eager", ("stance=default",)),
     ],
 )
-def test_why_nothing_is_compiled(make, region, rows, words):
+def test_why_nothing_is_compiled(make, region, rows, words, remedy):
     tables = make(regions=[{**REGION, **region}], runs=[{"pid": 1, **rows}])
     (finding,) = found("cap-nothing-compiled", tables)
     assert words in finding.title
     assert finding.location.line == 20
+    assert finding.remedy == remedy
 
 
 def served(stance="default", calls=20, eager=20, after=False):
@@ -267,6 +268,21 @@ def test_calls_in_eager_under_a_stance_that_forbids_compiling(make, stance, eage
     findings = found("rc-eager-on-recompile", tables)
     assert [each.severity for each in findings] == severities
     assert all(each.title.startswith(f"{eager} of 20 calls") for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "sizes", "remedy"),
+    [
+        (None, 12, ("stance=default",)),
+        ("False", 8, ("stance=default",)),
+        ("False", 9, ()),  # torch compiles no more than 8 of them
+    ],
+)
+def test_the_stance_is_put_aside_where_that_can_help(make, dynamic, sizes, remedy):
+    row = {**served("eager_on_recompile"), "eager_sizes": [f"8x{n}" for n in range(sizes)]}
+    tables = make(regions=[{**REGION, "dynamic": dynamic}], served_calls=[row])
+    (finding,) = found("rc-eager-on-recompile", tables)
+    assert finding.remedy == remedy
 
 
 def test_an_uncalled_region_beside_a_called_one_may_have_its_turn_later(make):

@@ -111,6 +111,7 @@ def test_a_sweep_is_every_combination():
         ("guards=skip", "unsafe"),
         ("torch._inductor.config.freezing=True", "weights"),
         ("no_grad", "gradients"),
+        ("stance=default", "compile time"),
     ],
 )
 def test_prices(setting, price):
@@ -142,6 +143,8 @@ def test_cudagraphs_with_autotuning_have_two_prices():
          ["with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):"
           "  # around the compiled calls"]),
         (["eager=Net.loss"], ["# Net.loss stays in eager: take its torch.compile away"]),
+        (["stance=default"],
+         ['torch.compiler.set_stance("default")  # in place of the stance that is set there']),
         (["torch.backends.cudnn.benchmark=True"], ["torch.backends.cudnn.benchmark = True"]),
         (["env.MALLOC_CONF=a:-1,b:$x"], ["export MALLOC_CONF='a:-1,b:$x'  # in the shell"]),
     ],
@@ -155,7 +158,8 @@ def test_every_line_of_code_is_python():
         "mode=default", "dynamic=True", "backend=aot_eager", "fullgraph=True", "options.x=1",
         "torch._inductor.config.freezing=True", "float32_matmul_precision=high", "num_threads=2",
         "no_grad", "inference_mode", "autocast=float16", "sdpa=MATH", "channels_last",
-        "guards=skip", "eager=step", "torch.backends.mha._is_fastpath_enabled=False",
+        "guards=skip", "stance=default", "eager=step",
+        "torch.backends.mha._is_fastpath_enabled=False",
     ]  # fmt: skip
     for line in code_of(every):
         compile(f"{line}\n    pass" if line.startswith("with ") else line, "<code>", "exec")

@@ -30,7 +30,8 @@ last call of anything that it compiled.
 `module.compile()`, which works in place; then call the module, not its `forward`. (c) Switch it on
 again. (d) Compile through `torch.compile(module)`, which starts in the module's own call; compile
 the original module, not its trace; enter the mode together with `set_stance("force_eager")`, for
-one step only. (e) Compile what replaces it.
+one step only. (e) Compile what replaces it. `traceview try` tries (c) in the same process, by
+`stance=default` or `torch._dynamo.config.disable=False`.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
@@ -125,20 +126,22 @@ _finding = partial(
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for a global switch, otherwise one per region without effect."""
     regions = first_rank(rows(tables, "regions"))
-    # Switches that turn compiling off for the whole process: fact, remedy, table.
+    # Switches that turn compiling off for the whole process: fact, advice, table, what undoes it.
+    enabled = ("torch._dynamo.config.disable=False",)
     env = rows(tables, "environment", section="env", name="TORCH_COMPILE_DISABLE")
     switches = [
-        (f"TORCH_COMPILE_DISABLE={row['value']}", "Unset it.", "environment")
+        (f"TORCH_COMPILE_DISABLE={row['value']}", "Unset it.", "environment", enabled)
         for row in env
         if row["value"] not in (None, "", "0")
     ]
     runs = rows(tables, "runs")
     if any(row["dynamo_disabled"] for row in runs):
         remedy = "Leave torch._dynamo.config.disable at False."
-        switches.append(("torch._dynamo.config.disable is set", remedy, "runs"))
+        switches.append(("torch._dynamo.config.disable is set", remedy, "runs", enabled))
     if any(row["user_stance"] == "force_eager" for row in runs):
         remedy = 'Set it back with torch.compiler.set_stance("default").'
-        switches.append(('torch.compiler.set_stance("force_eager")', remedy, "runs"))
+        fact = 'torch.compiler.set_stance("force_eager")'
+        switches.append((fact, remedy, "runs", ("stance=default",)))
     if switches and regions:
         yield _forced(compile_call(regions[0]), *switches[0])
         return
@@ -158,7 +161,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             place = compile_call(region)
             fact = f"torch.compile({region['name']}, disable=True) at {short(place)}"
             removed = _edits.without(_edits.source_line(tables, place), "disable")
-            yield _forced(place, fact, "Remove disable=True.", "regions", removed)
+            yield _forced(place, fact, "Remove disable=True.", "regions", change=removed)
         elif region["calls"]:
             yield from _called(tables, region, rest)
         elif region["error"] is None and region["methods_used"] and region["kind"] in _MODULES:
@@ -168,15 +171,21 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 
 def _forced(
-    place: Location | None, fact: str, remedy: str, table: str, change: Snippet | None = None
+    place: Location | None,
+    fact: str,
+    advice: str,
+    table: str,
+    remedy: tuple[str, ...] = (),
+    change: Snippet | None = None,
 ) -> Finding:
     return _finding(
         title=f"Compiling is switched off: {fact}",
         explanation="The script calls torch.compile, but every call runs the original Python code.",
         location=place,
         evidence=(Evidence(fact, table),),
-        what_to_do=remedy,
+        what_to_do=advice,
         snippet=change,
+        remedy=remedy,
     )
 
 

@@ -15,7 +15,10 @@ least a quarter, information from 5 % on. Needs torch 2.8 or later.
 ## What to do
 Before the stance is set, call the function with every size that comes. For many sizes, mark the
 dimension (`torch._dynamo.mark_dynamic`), pass `dynamic=True`, or warm up with two different sizes,
-which makes the dimension dynamic. Or pad the inputs to a few sizes.
+which makes the dimension dynamic. Or pad the inputs to a few sizes. `traceview try` puts the stance
+aside (`stance=default`): that shows what the warm-up could save, and is a change by itself where a
+request may wait for a compile. It is not tried where `dynamic=False` keeps more sizes apart than
+torch compiles.
 
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html
@@ -53,6 +56,8 @@ STANCE = "eager_on_recompile"
 LEAST_EAGER = 2
 INFO_SHARE = 0.05
 WARNING_SHARE = 0.25
+#: More sizes than torch compiles of one function, if none may be dynamic.
+_TOO_MANY = 8
 _NAMED = 3  # sizes in the evidence
 
 
@@ -72,6 +77,7 @@ def _finding(tables: Tables, region: Row, row: Row) -> Finding:
     place, made = setting_line(tables, STANCE), compile_call(region)
     at = f" ({short(place)})" if place else ""
     share = eager / calls
+    static = region["dynamic"] == "False" and len(sizes) > _TOO_MANY
     named = "; ".join(sizes[:_NAMED]) + (" …" if len(sizes) > _NAMED else "")
     return Finding(
         code=CODE,
@@ -105,4 +111,5 @@ def _finding(tables: Tables, region: Row, row: Row) -> Finding:
             "model(x)  # warm up\n"
             f'torch.compiler.set_stance("{STANCE}")',
         ),
+        remedy=() if static else ("stance=default",),
     )

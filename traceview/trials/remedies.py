@@ -57,6 +57,7 @@ _PRICES = {
     r".*(recompile_limit|cache_size_limit)=": "compile time: one more compile for each variant",
     r".*activation_memory_budget=": "time for memory: the backward computes more again",
     r"pad=": "work: what is padded is computed as well",
+    r"stance=": "compile time: a call that fits nothing compiled waits while it is compiled",
 }
 _ARGUMENTS = ("mode", "dynamic", "backend", "fullgraph")
 _OPTIONS = "options."
@@ -76,6 +77,7 @@ _LINES = {
     ),
     "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
+    "stance": "torch.compiler.set_stance({1})  # in place of the stance that is set there",
     "blocks": (
         "for module in model.modules():  # in place of torch.compile(model)\n"
         "    if type(module).__name__ == {1}:\n"
