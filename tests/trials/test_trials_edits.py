@@ -491,6 +491,174 @@ CHANGED = {
             net(x)
         """,
     ),
+    "a mode among others": (
+        "cap-nothing-compiled",
+        "net =",
+        """
+        net = torch.compile(f)
+        meter = FlopCounterMode(display=False)
+        with torch.no_grad(), meter:
+            for x in batches:
+                net(x)
+        print(meter.get_total_flops())
+        """,
+        """
+        net = torch.compile(f)
+        meter = FlopCounterMode(display=False)
+        with torch.no_grad():
+            for x in batches:
+                net(x)
+        print(meter.get_total_flops())
+        """,
+    ),
+    "a mode before others": (
+        "cap-nothing-compiled",
+        "net =",
+        """
+        net = torch.compile(f)
+        with FlopCounterMode(), open(path) as file:
+            net(file)
+        """,
+        """
+        net = torch.compile(f)
+        with open(path) as file:
+            net(file)
+        """,
+    ),
+    "a generator that yields now and then": (
+        "cap-nothing-compiled",
+        "torch.compile",
+        """
+        @torch.compile
+        def frames(angle, count):
+            for i in range(count):
+                speed = torch.sin(angle)
+                angle = angle + speed
+                if i % 9 == 0:
+                    yield angle, speed
+        """,
+        """
+        @torch.compile
+        def _frames_compiled(angle):
+            speed = torch.sin(angle)
+            angle = angle + speed
+            return angle, speed
+
+
+        def frames(angle, count):
+            for i in range(count):
+                angle, speed = _frames_compiled(angle)
+                if i % 9 == 0:
+                    yield angle, speed
+        """,
+    ),
+    "a generator that goes through values": (
+        "cap-nothing-compiled",
+        "torch.compile",
+        """
+        @torch.compile
+        def fire(heat, programme):
+            for target in programme:
+                for _ in range(4):
+                    heat = heat + 0.5 * (target - heat)
+                yield heat
+        """,
+        """
+        @torch.compile
+        def _fire_compiled(heat, target):
+            for _ in range(4):
+                heat = heat + 0.5 * (target - heat)
+            return heat
+
+
+        def fire(heat, programme):
+            for target in programme:
+                heat = _fire_compiled(heat, target)
+                yield heat
+        """,
+    ),
+    "transforms of a compiled function": (
+        "gb-frame-skipped",
+        "fit =",
+        """
+        @torch.compile(mode="default")
+        def residual(x):
+            return x.sin().sum()
+
+        fit = torch.vmap(torch.func.grad(residual), in_dims=(0,))
+        """,
+        """
+        def residual(x):
+            return x.sin().sum()
+
+        fit = torch.compile(torch.vmap(torch.func.grad(residual), in_dims=(0,)), mode="default")
+        """,
+    ),
+    "a transform of what torch.compile gave": (
+        "cap-nothing-captured",
+        "single =",
+        """
+        from torch.func import grad_and_value
+        single = torch.compile(energy)
+        forces = grad_and_value(single)
+        """,
+        """
+        from torch.func import grad_and_value
+        single = energy
+        forces = torch.compile(grad_and_value(single))
+        """,
+    ),
+    "TorchScript": (
+        "cap-nothing-compiled",
+        "net =",
+        """
+        net = torch.compile(torch.jit.freeze(torch.jit.script(Net().eval())))
+
+        @torch.jit.script
+        def gate(x):
+            return x * x.sigmoid()
+        """,
+        """
+        net = torch.compile(Net().eval())
+
+        def gate(x):
+            return x * x.sigmoid()
+        """,
+    ),
+    "a forward that is called": (
+        "cap-nothing-compiled",
+        "net.compile",
+        """
+        net.compile()
+        for x in batches:
+            y = net.forward(x)
+        """,
+        """
+        net.compile()
+        for x in batches:
+            y = net(x)
+        """,
+    ),
+    "a module with a call of its own": (
+        "cap-nothing-compiled",
+        "net.compile",
+        """
+        class Net(torch.nn.Module):
+            def __call__(self, pair):
+                return self.forward(pair.x)
+
+        net = Net()
+        net.compile(dynamic=False)
+        """,
+        """
+        class Net(torch.nn.Module):
+            def __call__(self, pair):
+                return self.forward(pair.x)
+
+        net = Net()
+        net.forward = torch.compile(net.forward, dynamic=False)
+        """,
+    ),
     "a reset": (
         "ct-repeated-same-compile",
         "reset",
@@ -901,6 +1069,78 @@ NEARLY = {
                 row = json.loads(line)
                 row["seen"] = True
                 yield row
+        """,
+    ),
+    "a mode whose figures end the loop": (
+        "cap-nothing-compiled",
+        "net =",
+        """
+        net = torch.compile(f)
+        meter = FlopCounterMode(display=False)
+        with meter:
+            for x in batches:
+                net(x)
+                total = meter.get_total_flops()
+                if total > 10**12:
+                    break
+        """,
+    ),
+    "a transform of a function that is called as well": (
+        "gb-frame-skipped",
+        "fit =",
+        """
+        @torch.compile
+        def residual(x):
+            return x.sin().sum()
+
+        fit = torch.vmap(residual)
+        whole = residual(x)
+        """,
+    ),
+    "a transform of what is not compiled": (
+        "gb-frame-skipped",
+        "fit =",
+        """
+        def residual(x):
+            return x.sin().sum()
+
+        fit = torch.vmap(residual)
+        """,
+    ),
+    "TorchScript that is saved": (
+        "cap-nothing-compiled",
+        "net =",
+        """
+        net = torch.jit.script(Net())
+        net.save("net.pt")
+        """,
+    ),
+    "a trace with an example that is drawn": (
+        "cap-nothing-compiled",
+        "net =",
+        """
+        net = torch.jit.trace(Net(), torch.randn(2, 2))
+        """,
+    ),
+    "a module with a call of its own that is copied": (
+        "cap-nothing-compiled",
+        "net.compile",
+        """
+        class Net(torch.nn.Module):
+            def __call__(self, pair):
+                return self.forward(pair.x)
+
+        net = Net()
+        net.compile()
+        shadow = copy.deepcopy(net)
+        """,
+    ),
+    "another module's forward": (
+        "cap-nothing-compiled",
+        "net.compile",
+        """
+        net.compile()
+        y = other.forward(x)
         """,
     ),
     "a rate that nothing changes": (

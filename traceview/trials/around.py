@@ -7,6 +7,7 @@ import ast
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
     STEP,
+    Change,
     Changes,
     Function,
     Source,
@@ -18,6 +19,13 @@ from traceview.trials.source import (
 
 _RESETS = ("torch._dynamo.reset", "torch.compiler.reset")
 _CACHES = ("lru_cache", "cache", "functools.lru_cache", "functools.cache")
+#: Of a function they make another one, which runs it on tensors that Dynamo can't start in.
+_TRANSFORMS = ("vmap", "grad", "grad_and_value", "jacrev", "jacfwd", "hessian")
+_SCRIPTED = ("script", "trace", "freeze", "optimize_for_inference")
+#: What a module has only as TorchScript.
+_OF_SCRIPT = frozenset(["code", "graph", "inlined_graph", "save", "save_to_buffer"])
+_COUNTED = ("range", "enumerate", "zip")
+_COPIES = frozenset(["deepcopy", "pickle", "AveragedModel"])
 _SWITCHES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 #: Calls that only work out a result, of builtins and of values.
 _PURE = frozenset(
@@ -114,13 +122,17 @@ def piece_of_generator(source: Source, _line: int) -> Changes:
         if len(yields) != 1 or not source.compiling(function):
             continue
         last = source.parents[yields[0]]
-        loop = source.parents[last]
         if not isinstance(last, ast.Expr):
             continue
-        value = yields[0].value
-        if not (isinstance(loop, ast.For) and loop in function.body and loop.body[-1] is last):
+        value, above = yields[0].value, source.parents[last]
+        at_times = isinstance(above, ast.If) and above.body == [last] and not above.orelse
+        end: ast.AST = above if at_times else last
+        loop = source.parents[end]
+        if not (isinstance(loop, ast.For) and loop in function.body and loop.body[-1] is end):
             continue
-        body, target = loop.body[:-1], stored([loop.target])
+        # A number of each iteration would compile it again; what else is iterated is handed over.
+        body = loop.body[:-1]
+        target = stored([loop.target]) if called(loop.iter) in _COUNTED else set()
         while body and loaded(body[:1]) & target:  # what follows the loop's variable stays in it
             body = body[1:]
         if value is None or not body or loaded(body) & target:
@@ -130,12 +142,12 @@ def piece_of_generator(source: Source, _line: int) -> Changes:
         others = [each for each in function.body if each is not loop]
         known = set(source.parameters(function) or ()) | stored(others)
         carried = stored(body) & ((known - fresh) | loaded(others))
-        if not carried:
+        if not carried and end is last:
             made = source.outlined(function, body, source.of(value), "yield {}")
             if made:
                 yield [*made, (*source.lines([last]), "")]
             continue
-        names = ", ".join(sorted(carried | (stored(body) & loaded([value]))))
+        names = ", ".join(sorted(carried | (stored(body) & loaded(loop.body[-1:]))))
         made = source.outlined(function, body, names, f"{names} = {{}}")
         yield from [made] if made else []
 
@@ -156,18 +168,127 @@ def without_reset(source: Source, _line: int) -> Changes:
 
 
 def without_mode(source: Source, _line: int) -> Changes:
-    """``with FlopCounterMode():`` around the steps goes."""
+    """``with FlopCounterMode():`` around the steps goes, if its figures decide nothing."""
+    kinds = ast.If | ast.While | ast.IfExp | ast.Assert
+    tests = [each.test for each in source.nodes if isinstance(each, kinds)]
+    sets = [(dotted(each.targets[0]), each.value) for each in source.all(ast.Assign)]
+    deciding = {dotted(node) for test in tests for node in ast.walk(test)}
+    for name, value in sets:  # what is worked out of a figure may decide as well
+        if name and name in deciding:
+            deciding |= {dotted(node) for node in ast.walk(value)}
     for node in source.all(ast.With):
-        if len(node.items) != 1 or node.items[0].optional_vars:
+        spans = [source.span(each.context_expr) for each in node.items]
+        for at, item in enumerate(node.items):
+            own = dotted(item.context_expr)
+            made = [item.context_expr, *(value for name, value in sets if name == own != "")]
+            if item.optional_vars or not any(called(each).endswith("Mode") for each in made):
+                continue
+            if own and own in deciding:
+                continue
+            if at + 1 < len(node.items):
+                yield [(spans[at][0], spans[at + 1][0], "")]
+            elif at:
+                before = node.items[at - 1].optional_vars
+                yield [(source.span(before)[1] if before else spans[at - 1][1], spans[at][1], "")]
+            elif source.alone([node]):
+                yield [(*source.lines([node]), source.text(node.body, source.indent(node)))]
+
+
+def transform_compiled(source: Source, _line: int) -> Changes:
+    """``vmap(grad(f))`` of a compiled ``f``: what the outermost transform gives is compiled."""
+    imported = {
+        each.asname or each.name
+        for node in source.all(ast.ImportFrom)
+        if node.module in ("torch", "torch.func", "functorch")
+        for each in node.names
+    }
+
+    def transforms(node: ast.AST) -> bool:
+        owner, _, name = called(node).rpartition(".")
+        known = owner in ("torch", "torch.func") or (not owner and name in imported)
+        return isinstance(node, ast.Call) and bool(node.args) and known and name in _TRANSFORMS
+
+    for outer in source.all(ast.Call):
+        inner: ast.expr = outer
+        while transforms(inner):
+            inner = inner.args[0]  # type: ignore[attr-defined]
+        name = inner.id if isinstance(inner, ast.Name) else ""
+        if not name or inner is outer or not isinstance(source.parents[outer], ast.Assign):
             continue
-        own = node.items[0].context_expr
-        made = [own] + [
-            each.value
-            for each in source.all(ast.Assign)
-            if dotted(each.targets[0]) == dotted(own) != ""
-        ]
-        if any(called(each).endswith("Mode") for each in made) and source.alone([node]):
-            yield [(*source.lines([node]), source.text(node.body, source.indent(node)))]
+        uses = [each for each in source.all(ast.Name) if each.id == name]
+        if sum(isinstance(each.ctx, ast.Load) for each in uses) != 1:
+            continue  # who else calls it wants it compiled
+        found: list[tuple[ast.expr, Change]] = []
+        for function in source.all(Function):
+            if function.name == name:
+                marks = source.compiling(function)
+                found += [(mark, (*source.lines([mark]), "")) for mark in marks]
+        for call in source.compile_calls():
+            above = source.parents[call]
+            if isinstance(above, ast.Assign) and dotted(above.targets[0]) == name and call.args:
+                found.append((call, (*source.span(call), source.of(call.args[0]))))
+        keywords = getattr(found[0][0], "keywords", []) if len(found) == 1 else None
+        if keywords is None or not all(isinstance(k.value, ast.Constant) for k in keywords):
+            continue
+        rest = "".join(f", {source.of(each)}" for each in keywords)
+        begin, end = source.span(outer)
+        yield [found[0][1], (begin, begin, "torch.compile("), (end, end, f"{rest})")]
+
+
+def as_python(source: Source, _line: int) -> Changes:
+    """``torch.jit.script(module)`` → ``module``; ``trace`` and ``freeze`` as well."""
+    calls = [
+        call
+        for call in source.all(ast.Call)
+        if called(call).startswith("torch.jit.") and called(call).endswith(_SCRIPTED) and call.args
+    ]
+    for node in source.all(ast.Attribute):
+        if node.attr in _OF_SCRIPT and dotted(node) != "torch.save":
+            return  # TorchScript is what the script wants
+    marks = [mark for each in source.all(Function) for mark in each.decorator_list]
+    changes = [(*source.lines([mark]), "") for mark in marks if dotted(mark) == "torch.jit.script"]
+    for call in calls:
+        drawn = {
+            called(each).rpartition(".")[2] for rest in call.args[1:] for each in ast.walk(rest)
+        }
+        if drawn & _DRAWS:
+            return  # without them later random numbers would be others
+        inner: ast.expr = call
+        while inner in calls:
+            inner = inner.args[0]
+        if source.parents[call] not in calls:
+            changes.append((*source.span(call), source.of(inner)))
+    if changes:
+        yield changes
+
+
+def called_as_module(source: Source, line: int) -> Changes:
+    """``net.compile()``, and then ``net.forward(x)``: the module itself is called.
+
+    Where it has a ``__call__`` of its own, which calls ``forward``, that is what is compiled.
+    """
+    for node in source.all(ast.Expr):
+        call = node.value
+        target, _, name = called(call).rpartition(".")
+        if node.lineno != line or name != "compile" or not isinstance(call, ast.Call) or call.args:
+            continue
+        direct = [e for e in source.all(ast.Attribute) if dotted(e) == f"{target}.forward"]
+        if direct and all(
+            isinstance(above := source.parents[each], ast.Call) and above.func is each
+            for each in direct
+        ):
+            yield [(*source.span(each), target) for each in direct]
+            continue
+        own = any(
+            function.name == "__call__" and called(each) == "self.forward"
+            for function in source.all(Function)
+            for each in ast.walk(function)
+        )
+        names = {part for each in source.nodes for part in dotted(each).split(".")}
+        if own and target and not names & _COPIES:  # a copy would call the original's weights
+            given = "".join(f", {source.of(each)}" for each in call.keywords)
+            text = f"{target}.forward = torch.compile({target}.forward{given})"
+            yield [(*source.span(node), text)]
 
 
 def cache_left_alone(source: Source, line: int) -> Changes:

@@ -50,11 +50,16 @@ _APPENDED = Pattern(inside.kept_outside)
 _ONCE = Pattern(inside.made_once, "memory: what is made is kept for each argument")
 _FAKE = Pattern(inside.with_fake, "a result of another shape than the argument's is an error")
 _RATE = Pattern(inside.rate_in_tensor)
+#: What Dynamo can't start in, and could start around or in the original of.
+_ELSEWHERE = (
+    Pattern(around.transform_compiled),
+    Pattern(around.as_python, "the module is no TorchScript any more"),
+)
 
 #: By rule.
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "gb-data-dependent": (_WHERE, _NO_EXIT),
-    "gb-frame-skipped": (_WHERE, _NO_EXIT, _QUIET, Pattern(inside.index_kept)),
+    "gb-frame-skipped": (_WHERE, _NO_EXIT, _QUIET, Pattern(inside.index_kept), *_ELSEWHERE),
     "gb-side-effect-io": (_QUIET,),
     "gb-disabled-hot": (Pattern(inside.enabled_again),),
     "gb-optimizer-or-backward": (Pattern(inside.loss_alone),),
@@ -72,7 +77,10 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.piece_of_generator),
         Pattern(around.without_mode, "the mode counts nothing"),
         Pattern(around.method_compiled),
+        Pattern(around.called_as_module, "hooks of the module run as well"),
+        *_ELSEWHERE,
     ),
+    "cap-nothing-captured": _ELSEWHERE,
     "ct-repeated-same-compile": (
         Pattern(around.without_reset, "memory: compiled code is kept", alone=True),
     ),
