@@ -1,4 +1,4 @@
-"""Calls whose tensors are padded up to one of a few sizes, and whose outputs are sliced back."""
+"""Calls whose tensors are padded to one of a few sizes, and sliced back, or laid out otherwise."""
 
 from __future__ import annotations
 
@@ -67,3 +67,13 @@ class Padding:
                 raise NotPadded(f"an output has {what} of the padded size: it can't be sliced back")
             value = value.narrow(dim, 0, size)
         return value
+
+
+def channels_last(values: Any, torch: Any) -> Any:
+    """``values`` with every tensor of four dimensions in that memory format."""
+    from torch.utils._pytree import tree_map_only
+
+    def laid_out(value: Any) -> Any:
+        return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value
+
+    return tree_map_only(torch.Tensor, laid_out, values)

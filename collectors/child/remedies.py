@@ -35,7 +35,7 @@ from .compiles import (
 from .config import Config
 from .frames import Frames
 from .memory import Memory
-from .padding import NotPadded, Padding
+from .padding import NotPadded, Padding, channels_last
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
 from .regions import hide_from_dynamo, target_of
@@ -332,7 +332,7 @@ class Trial:
 
         def inside(*args: Any, **kwargs: Any) -> Any:
             if last:
-                args, kwargs = _channels_last((args, kwargs), self._torch)
+                args, kwargs = channels_last((args, kwargs), self._torch)
             with ExitStack() as stack:
                 for make in around:
                     stack.enter_context(make())
@@ -489,16 +489,6 @@ def _in_blocks(
 
     hide_from_dynamo(inside)
     return inside
-
-
-def _channels_last(values: Any, torch: Any) -> Any:
-    """``values`` with every tensor of four dimensions in that memory format."""
-    from torch.utils._pytree import tree_map_only
-
-    def laid_out(value: Any) -> Any:
-        return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value
-
-    return tree_map_only(torch.Tensor, laid_out, values)
 
 
 def said(error: BaseException) -> str:
