@@ -65,6 +65,7 @@ class Trials:
         self._recorder, self._memory = recorder, memory
         self._remedies = {each["name"]: each for each in config.trials}
         self._caches, self._debug = config.trial_caches, config.trial_debug
+        self._throughout = config.throughout
         self._begun = 0
         self._began: Counts | None = None
         self._timed: dict[str, Any] | None = None
@@ -118,6 +119,7 @@ class Trials:
         folder = f"{self._begun}-{re.sub(r'[^A-Za-z0-9_.=-]', '_', name)}"
         caches, debug = (root and Path(root, folder[:80]) for root in (self._caches, self._debug))
         self.current = Trial(self._torch, self._frames, name, caches or None, debug or None)
+        self.current.throughout = self._throughout
         if caches:
             forget_caches()
         self._began, self._timed = Counts.now(self._control), None
@@ -128,6 +130,17 @@ class Trials:
             self.current.end("not_applicable", str(why))
         except Exception as error:  # noqa: BLE001 - the script must run whatever fails here
             self.current.end("failed", said(error))
+
+    def keep(self, stances: Any) -> None:
+        """The only one is on from the first torch.compile call to the end of the process.
+
+        What it can't be tried with, and what fails with it, ends the script.
+        """
+        self.begin(self.left[0])
+        if self.current is None or self.over:
+            return self.end(-1)
+        stances.keep(self.current)
+        self.current = None
 
     def compile_again(self, step: int) -> None:
         """All else is measured: the current one compiles once more, with what its caches hold."""
@@ -208,6 +221,7 @@ class Trial:
         )
         self._stack: ExitStack | None = None
         self.checked = False  # outputs are being compared with eager's
+        self.throughout = False  # it is on as long as the process lives
 
     def end(self, state: str, why: str | None) -> None:
         """The first end counts; what fails when all is timed is no end."""
@@ -232,6 +246,8 @@ class Trial:
         ]
         eager = remedy.named("eager")
         names = {self._name_of(gate) for gate in control.gates}
+        if self.throughout:  # what it names may come later
+            names |= set(eager)
         if unknown := set(eager) - names:
             raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
         if (blocks := set(remedy.named("blocks"))) and not any(
@@ -351,6 +367,9 @@ class Trial:
             nonlocal call
             found = owner()
             eager = found.original if found is not None else None
+            if self.throughout:
+                call = call or self.compiled(eager, found.how if found is not None else {})
+                return call(*args, **kwargs)
             if self.why is None and self.compiled_again == self._timed:
                 try:
                     call = call or self.compiled(eager, found.how if found is not None else {})

@@ -38,6 +38,7 @@ from traceview.derive.facts.breaks import errors_suppressed
 from traceview.derive.facts.places import source_text
 from traceview.rules import _failures, _recompiles
 from traceview.rules.cap_toolchain_missing import is_lack
+from traceview.rules.finding import THE_END
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -121,7 +122,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 f"{_OWN_FAULT if theirs else _TORCHS_FAULT}: it happened while the function was "
                 f"compiled{', and in eager the script goes on' if lived else ''}."
             ),
-            cost=Cost(about="the script ends" if fatal else "the function is not compiled"),
+            cost=THE_END if fatal else Cost(about="the function is not compiled"),
             confidence="measured",
             location=spot.place,
             inside=spot.inside,

@@ -53,6 +53,14 @@ _RATE = Pattern(inside.rate_in_tensor)
 
 #: By rule.
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
+    "acc-dropped-operator": (
+        Pattern(around.declared_writes, "compiled graphs in caches don't know it: clear them once"),
+    ),
+    "acc-unlike-eager": (Pattern(around.traced_each_time),),
+    "acc-lost-weights": (Pattern(around.loaded_inside),),
+    "cap-fails-compiled": (
+        Pattern(around.twice_in_eager, "what is differentiated twice runs in eager"),
+    ),
     "gb-data-dependent": (_WHERE, _NO_EXIT),
     "gb-frame-skipped": (_WHERE, _NO_EXIT, _QUIET, Pattern(inside.index_kept)),
     "gb-side-effect-io": (_QUIET,),
