@@ -288,6 +288,55 @@ def loaded_inside(source: Source, line: int) -> Changes:
             yield [inside]
 
 
+# -- read in each call -----------------------------------------------------------------------------
+
+
+def worked_out_once(source: Source, line: int) -> Changes:
+    """What a method works out of attributes that only ``__init__`` sets is worked out there."""
+    function = source.function_at(line)
+    owner = source.class_of(function) if function else None
+    begun = [each for each in getattr(owner, "body", ()) if getattr(each, "name", "") == "__init__"]
+    for node in source.all(ast.Return) + source.all(ast.Assign):  # type: ignore[operator]
+        value = node.value
+        if function is None or value is None or not begun or not covers(node, line):
+            continue
+        calls = [each for each in ast.walk(value) if isinstance(each, ast.Call)]
+        read = {
+            n.attr
+            for n in ast.walk(value)
+            if isinstance(n, ast.Attribute) and dotted(n.value) == "self"
+        }
+        pure = calls and all(
+            _only_works_out(each, set()) and not called(each).startswith("torch.") for each in calls
+        )
+        known = loaded([value]) <= {"self"} | _PURE
+        set_there = {n.attr for n in ast.walk(begun[0]) if isinstance(n, ast.Attribute)}
+        if not (pure and known and read and read <= set_there) or read & _changed(source, begun[0]):
+            continue
+        name = f"_{function.name.strip('_')}_of_{'_'.join(sorted(read))}"
+        last = begun[0].body[-1]
+        if function is begun[0] or not source.alone([last]) or value.lineno != value.end_lineno:
+            continue
+        end = source.lines([last])[1]
+        made = f"{source.indent(last)}self.{name} = {source.of(value)}\n"
+        yield [(end, end, made), (*source.span(value), f"self.{name}")]
+
+
+def _changed(source: Source, but: ast.AST) -> set[str]:
+    """Attributes that anything except ``but`` sets, or whose contents it may change."""
+    found, inside = set(), set(ast.walk(but))
+    for node in source.nodes:
+        if node in inside:
+            continue
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found.add(node.attr)
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            found.add(dotted(node.value).rpartition(".")[2])
+        if isinstance(node, ast.Call) and called(node).rpartition(".")[2] in _GROWS:
+            found.add(called(node).split(".")[-2] if "." in called(node) else "")
+    return found
+
+
 # -- outside of the model --------------------------------------------------------------------------
 
 

@@ -81,6 +81,9 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.without_mode, "the mode counts nothing"),
         Pattern(around.method_compiled),
     ),
+    "gd-guard-overhead": (
+        Pattern(around.worked_out_once, "a later change of what it reads is not seen"),
+    ),
     "ct-repeated-same-compile": (
         Pattern(around.without_reset, "memory: compiled code is kept", alone=True),
     ),

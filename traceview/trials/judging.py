@@ -175,6 +175,8 @@ def judged_apart(
     usual: Sequence[Apart],
     changed: Sequence[Apart],
     as_it_is: Apart | None = None,
+    *,
+    enough: int = ENOUGH_TURNS,
 ) -> Trial | None:
     """The trial of a remedy that ran in processes of its own, in turns with the script as it is.
 
@@ -182,7 +184,7 @@ def judged_apart(
     five and five it is Mann and Whitney's, of 95 %: two on each side are left out.
 
     ``as_it_is``: a process in which what the remedy is to fix may be seen; ``usual`` are others in
-    eager where the script fails.
+    eager where the script fails. ``enough`` processes of each kind time what fixes something.
     """
     base, other = _timed_alike(usual, changed)
     error = next((each.error for each in changed if each.error and not each.timed), None)
@@ -194,7 +196,7 @@ def judged_apart(
     settled = error or (as_it_is is not None and changed and not fixes)
     if refused := next((each.refused for each in changed if each.refused), None):
         error, settled = refused, True
-    if pairs < ENOUGH_TURNS and not settled:
+    if pairs < (enough if fixes else ENOUGH_TURNS) and not settled:
         return None
     ratio = median(base) / median(other) if pairs else None
     # As findings put it, where the script's own step was timed.

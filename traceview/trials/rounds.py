@@ -336,7 +336,7 @@ class _Rounds:
                 break
             if not self._once(remedy, changed, "checked" if fixes else "timed"):
                 break
-        return judged_apart(remedy, usual, changed, as_it_is), changed
+        return judged_apart(remedy, usual, changed, as_it_is, enough=1), changed
 
     def _once(
         self,
