@@ -1,4 +1,4 @@
-"""Calls whose tensors are padded up to one of a few sizes, and whose outputs are sliced back."""
+"""What is done around a call: tensors padded up to a size, or laid out, blocks called compiled."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .regions import hide_from_dynamo
 from .settings import Setting
 
 #: Where outputs are compared, a size that needs no padding is padded to the next one all the same:
@@ -67,3 +68,33 @@ class Padding:
                 raise NotPadded(f"an output has {what} of the padded size: it can't be sliced back")
             value = value.narrow(dim, 0, size)
         return value
+
+
+def in_blocks(
+    original: Callable[..., Any], calls: list[tuple[dict[str, Any], Callable[..., Any]]]
+) -> Callable[..., Any]:
+    """``original``, in which these modules are called so, as ``torch.nn.Module.compile`` has it."""
+
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        for attributes, call in calls:
+            attributes["_compiled_call_impl"] = call
+        try:
+            return original(*args, **kwargs)
+        finally:
+            for attributes, _ in calls:
+                del attributes["_compiled_call_impl"]
+
+    hide_from_dynamo(inside)
+    return inside
+
+
+def channels_last(values: Any, torch: Any) -> Any:
+    """``values`` with every tensor of four dimensions in that memory format."""
+    from torch.utils._pytree import tree_map
+
+    def laid_out(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dim() != 4:
+            return value
+        return value.contiguous(memory_format=torch.channels_last)
+
+    return tree_map(laid_out, values)

@@ -33,7 +33,7 @@ from .compiles import (
 from .config import Config
 from .frames import Frames
 from .memory import Memory
-from .padding import NotPadded, Padding
+from .padding import NotPadded, Padding, channels_last, in_blocks
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
 from .regions import hide_from_dynamo, target_of
@@ -245,7 +245,7 @@ class Trial:
             if id(function.__code__) in self._copies and id(function) not in changed
         ]
         eager = remedy.named("eager")
-        names = {self._name_of(gate) for gate in control.gates}
+        names = {self._name_of(gate.original) for gate in control.gates}
         if self.throughout:  # what it names may come later
             names |= set(eager)
         if unknown := set(eager) - names:
@@ -288,12 +288,14 @@ class Trial:
 
     def compiled(self, original: Any, how: Mapping[str, Any]) -> Callable[..., Any]:
         """``original``, compiled as the script does it but for the settings."""
+        if self._name_of(original) in self.remedy.named("eager"):
+            return self.within(original)
         compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
         if blocks := self._blocks(original):
             with self._own_backends():
                 given = self._arguments(how)
                 calls = [(vars(each), compile_fn(each._call_impl, **given)) for each in blocks]
-            return self.within(_in_blocks(original, calls), original)
+            return self.within(in_blocks(original, calls), original)
         with self._own_backends():
             result = compile_fn(original, **self._arguments(how))
         call = result.forward if isinstance(original, self._torch.nn.Module) else result
@@ -346,7 +348,7 @@ class Trial:
 
         def inside(*args: Any, **kwargs: Any) -> Any:
             if last:
-                args, kwargs = _channels_last((args, kwargs), self._torch)
+                args, kwargs = channels_last((args, kwargs), self._torch)
             with ExitStack() as stack:
                 for make in around:
                     stack.enter_context(make())
@@ -358,7 +360,7 @@ class Trial:
         return inside
 
     def _guarded(self, gate: Gate) -> Callable[..., Any]:
-        if self._name_of(gate) in self.remedy.named("eager"):
+        if self._name_of(gate.original) in self.remedy.named("eager"):
             return gate.original
         call: Callable[..., Any] | None = None
         owner = weakref.ref(gate)
@@ -383,9 +385,9 @@ class Trial:
         hide_from_dynamo(guarded)
         return guarded
 
-    def _name_of(self, gate: Gate) -> str:
+    def _name_of(self, original: Any) -> str:
         """As the report names the callable."""
-        return str(target_of(gate.original, self._torch.nn.Module)["name"])
+        return str(target_of(original, self._torch.nn.Module)["name"])
 
     def _arguments(self, how: Mapping[str, Any]) -> dict[str, Any]:
         """torch.compile's arguments."""
@@ -486,36 +488,6 @@ class Trial:
             if each.dim() == 4 and not each.is_contiguous(memory_format=last):
                 stack.callback(restride, each, each.stride())
                 each.data = each.data.contiguous(memory_format=last)
-
-
-def _in_blocks(
-    original: Callable[..., Any], calls: list[tuple[dict[str, Any], Callable[..., Any]]]
-) -> Callable[..., Any]:
-    """``original``, in which these modules are called so, as ``torch.nn.Module.compile`` has it."""
-
-    def inside(*args: Any, **kwargs: Any) -> Any:
-        for attributes, call in calls:
-            attributes["_compiled_call_impl"] = call
-        try:
-            return original(*args, **kwargs)
-        finally:
-            for attributes, _ in calls:
-                del attributes["_compiled_call_impl"]
-
-    hide_from_dynamo(inside)
-    return inside
-
-
-def _channels_last(values: Any, torch: Any) -> Any:
-    """``values`` with every tensor of four dimensions in that memory format."""
-    from torch.utils._pytree import tree_map
-
-    def laid_out(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or value.dim() != 4:
-            return value
-        return value.contiguous(memory_format=torch.channels_last)
-
-    return tree_map(laid_out, values)
 
 
 def said(error: BaseException) -> str:

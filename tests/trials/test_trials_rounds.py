@@ -550,9 +550,7 @@ class TestWhatIsWrong:
         script = Script(tmp_path, self.wrong(10.0), self.wrong(5.0))
         (one,) = tried(script, self.RIGHT).trials
         assert (one.verdict, one.fixes) == ("no_gain", None)
-        assert one.why == (
-            "compiled results are as wrong with it as without it: acc-unlike-eager"
-        )
+        assert one.why == ("compiled results are as wrong with it as without it: acc-unlike-eager")
 
     def test_what_is_not_seen_without_it_is_not_fixed_by_it(self, tmp_path):
         script = Script(tmp_path, self.right(10.0), self.right(5.0))

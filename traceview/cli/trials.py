@@ -403,13 +403,9 @@ def _doors(trials: Trials, baseline: Baseline, console: Console, how: How) -> tu
         asked = Asked(remedy.name, remedy.settings, remedy.patch) if remedy else None
         usual = "the script in eager" if kind == "eager" else "the script as it is"
         console.say(f"a process of its own: {remedy.name if remedy else usual}")
-        raw, ending = trials.carry_out_apart(
-            asked,
-            seconds=block_seconds(seconds, 1),
-            timeout_s=seconds,
-            eager=kind == "eager",
-            checked=kind == "checked",
-        )
+        part = block_seconds(seconds, 1)
+        how = {"eager": kind == "eager", "checked": kind == "checked"}
+        raw, ending = trials.carry_out_apart(asked, seconds=part, timeout_s=seconds, **how)
         return Process(raw, ending.kind)
 
     return ask, apart

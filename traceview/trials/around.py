@@ -296,7 +296,7 @@ def worked_out_once(source: Source, line: int) -> Changes:
     function = source.function_at(line)
     owner = source.class_of(function) if function else None
     begun = [each for each in getattr(owner, "body", ()) if getattr(each, "name", "") == "__init__"]
-    for node in source.all(ast.Return) + source.all(ast.Assign):  # type: ignore[operator]
+    for node in source.all(ast.Return) + source.all(ast.Assign):
         value = node.value
         if function is None or value is None or not begun or not covers(node, line):
             continue

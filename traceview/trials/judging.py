@@ -80,8 +80,7 @@ def judged(
     peak, before = ended.peak_bytes, ended.baseline_peak_bytes
     if peak is not None and before is not None and peak > (1 + MORE_MEMORY) * before:
         price = (*price, f"memory: a peak of {fmt.size(peak)} instead of {fmt.size(before)}")
-    saved = timed.base_ms - timed.other_ms if timed else None
-    compile_s = ended.compile_s
+    saved, compile_s = timed.base_ms - timed.other_ms if timed else None, ended.compile_s
     pays = baseline == "eager" and verdict == "accepted" and compile_s is not None and saved
     as_often = ended.warm_compiles == ended.compiles
     return _trial(
@@ -102,21 +101,13 @@ def judged(
         eager_rmse=outputs.eager_rmse,
         debug=ended.debug,
         fixes=fixes,
-        notes=(
-            *((FIXED[fixes],) if fixes else ()),
-            *_notes(remedy, measured, on_gpu),
-            *_not_of_a_step(remedy, verdict),
-        ),
+        notes=(*_notes(remedy, measured, on_gpu), *_not_of_a_step(remedy, verdict)),
         clock=measured.clock,
         baseline_ms=timed.base_ms if timed else None,
         trial_ms=timed.other_ms if timed else None,
         measured_ms=saved,
         compile_seconds=compile_s,
-        compiles=ended.compiles,
-        graphs=ended.graphs,
-        graph_breaks=ended.graph_breaks,
-        peak_bytes=ended.peak_bytes,
-        baseline_peak_bytes=ended.baseline_peak_bytes,
+        **{name: getattr(ended, name) for name in _OF_ONE_PROCESS[:-1]},
         outputs_agree=outputs.agree,
         price=price,
     )
@@ -213,15 +204,14 @@ def judged_apart(
         verdict = "no_gain" if as_it_is is not None else "failed"
     elif not error:
         verdict = _verdict(ratio, interval)  # type: ignore[arg-type]
-    notes = [FIXED[fixes]] if fixes else []
-    notes += ["timed against the script in eager"] if remedy.fixes == "failure" and pairs else []
+    in_eager = ("timed against the script in eager",) if remedy.fixes == "failure" and pairs else ()
     seconds = [each.compile_s for each in changed if each.compile_s is not None]
     return _trial(
         remedy,
         verdict=verdict,
         why=error.partition("\n")[0] if error else why,
         fixes=fixes,
-        notes=tuple(notes),
+        notes=in_eager,
         ratio=ratio,
         interval=interval,
         pairs=pairs,
@@ -278,6 +268,8 @@ def _timed_alike(
 
 
 def _trial(remedy: Remedy, **found: Any) -> Trial:  # noqa: ANN401 (fields of Trial)
+    if fixes := found.get("fixes"):
+        found["notes"] = (FIXED[fixes], *found["notes"])
     return Trial(
         name=remedy.name,
         rule=next(iter(remedy.rules), None),
