@@ -179,10 +179,12 @@ def judged_apart(
     """
     base, other = _timed_alike(usual, changed)
     error = next((each.error for each in changed if each.error and not each.timed), None)
-    fixes, why = None, "outputs were not compared: processes apart"
+    fixes: Fixes | None = None
+    why: str | None = "outputs were not compared: processes apart"
     if as_it_is is not None and changed:
         error = error or next((each.error for each in changed if each.error), None)
         fixes, why = _fixed(remedy, as_it_is, changed)
+        fixes = None if error else fixes
     pairs = min(len(base), len(other))
     settled = error or (as_it_is is not None and changed and not fixes)
     if refused := next((each.refused for each in changed if each.refused), None):
