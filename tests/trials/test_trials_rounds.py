@@ -566,6 +566,17 @@ class TestWhatIsWrong:
             "results could not be compared with eager's",
         )
 
+    def test_a_process_that_the_budget_ends_says_nothing(self, tmp_path):
+        script = Script(tmp_path, self.wrong(10.0), [], seconds=299.0)
+        made = tried(script, self.RIGHT)
+        assert (made.trials, list(whys(made))) == ((), ["a=1"])
+        assert "budget" in whys(made)["a=1"]
+
+    def test_one_process_of_each_is_enough_where_the_budget_ends(self, tmp_path):
+        script = Script(tmp_path, self.wrong(10.0), self.right(20.0), seconds=299.0)
+        (one,) = tried(script, self.RIGHT).trials
+        assert (one.verdict, one.fixes, one.pairs) == ("accepted", "results", 1)
+
     def test_what_is_faster_and_wrong_is_not_recommended(self, tmp_path):
         turns = [self.wrong(10.0), self.right(20.0)] * 3
         script = Script(tmp_path, measured(A.name, 1.5), *turns)

@@ -186,7 +186,8 @@ def judged_apart(
         fixes, why = _fixed(remedy, as_it_is, changed)
         fixes = None if error else fixes
     pairs = min(len(base), len(other))
-    settled = error or (as_it_is is not None and changed and not fixes)
+    # What the time limit has ended says nothing of its results.
+    settled = error or (as_it_is is not None and any(each.timed for each in changed) and not fixes)
     if refused := next((each.refused for each in changed if each.refused), None):
         error, settled = refused, True
     if pairs < (enough if fixes else ENOUGH_TURNS) and not settled:
