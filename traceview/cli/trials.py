@@ -111,8 +111,8 @@ def try_command(
     """Diagnose SCRIPT, then try what the findings advise, the most promising first.
 
     Each remedy runs in blocks that alternate with the script as it is, and is accepted if a step is
-    faster beyond the interval and the outputs agree. No file of yours is changed. In place of
-    SCRIPT, the run folder of `traceview diagnose` continues from there.
+    faster beyond the interval and the outputs agree, or if it sets wrong results right. No file of
+    yours is changed. A run folder of `traceview diagnose` in place of SCRIPT continues from there.
 
     \b
     traceview try train.py
