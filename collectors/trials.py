@@ -121,7 +121,7 @@ class Trials:
         """A process of its own, compiled all the way, with a patch or with settings in force.
 
         None: as the script is, to compare it with, or all in ``eager``. ``checked``: at its end,
-        results of compiled code are compared with eager's; what was compiled before is not used.
+        results of compiled code are compared with eager's.
         """
         settings = [parse(text) for text in asked.settings] if asked is not None else []
         variables = {each.name: each.value for each in settings if each.kind == "env"}
@@ -129,8 +129,8 @@ class Trials:
         # A variable may change generated code, and torch's caches may not ask for it.
         own = re.sub(r"[^\w.=-]", "_", "-".join(f"{n}={v}" for n, v in variables.items()))
         cache = self._cache / own[:80] if variables else None
-        if checked and asked is not None:  # what an operator declares they don't ask for either
-            cache = self._cache / f"checked-{zlib.crc32(repr(asked).encode()):08x}"
+        if "mutates_args" in diff:  # what an operator declares they don't ask for either
+            cache = self._cache / f"declared-{zlib.crc32(diff.encode()):08x}"
         raw = self._new_folder()
         config: dict[str, object] = {
             "mode": "eager" if eager else "compiled",

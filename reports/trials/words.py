@@ -22,7 +22,7 @@ VERDICTS = {
 BASELINES = {"compiled": "the compiled step as it is", "eager": "an eager step"}
 TIMES = {"compiled": "Before → after", "eager": "Eager → compiled"}
 #: What a recommendation fixes, as a headline begins.
-FIXED = {"results": "Compiled results are right with", "failure": "The script runs compiled with"}
+FIXED = {"results": "Compiled results are right with", "failure": "The script runs with"}
 _AGREE = {True: "agree", False: "differ", None: "not compared"}
 
 

@@ -109,6 +109,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         leave_out = _LEAVE_OUT.format(name=named[0] if named else "NAME") + "\n    ..."
         if code:
             leave_out = _APART.format(code=code)
+        way = ("backend=inductor",) if theirs else (f"eager={region['name']}",) if region else ()
         remedy = _REMEDY.format(what="line" if code else "function")
         yield Finding(
             code=CODE,
@@ -135,6 +136,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 *map(_failures.failed_compile, compiles[:2]),
             ),
             what_to_do=_OWN_REMEDY if theirs else remedy,
+            remedy=way if fatal else (),
             snippet=None if theirs else Snippet("python", f"{leave_out}\n\n# {repro}"),
         )
 
