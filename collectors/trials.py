@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
@@ -109,11 +110,18 @@ class Trials:
                 shutil.rmtree(caches, ignore_errors=True)
 
     def carry_out_apart(
-        self, asked: Asked | None, *, seconds: float, timeout_s: float | None = None
+        self,
+        asked: Asked | None,
+        *,
+        seconds: float,
+        timeout_s: float | None = None,
+        eager: bool = False,
+        checked: bool = False,
     ) -> tuple[Path, Ending]:
-        """A process of its own, compiled all the way, with a patch or with variables set.
+        """A process of its own, compiled all the way, with a patch or with settings in force.
 
-        None: as the script is, to compare it with.
+        None: as the script is, to compare it with, or all in ``eager``. ``checked``: at its end,
+        results of compiled code are compared with eager's.
         """
         settings = [parse(text) for text in asked.settings] if asked is not None else []
         variables = {each.name: each.value for each in settings if each.kind == "env"}
@@ -121,8 +129,15 @@ class Trials:
         # A variable may change generated code, and torch's caches may not ask for it.
         own = re.sub(r"[^\w.=-]", "_", "-".join(f"{n}={v}" for n, v in variables.items()))
         cache = self._cache / own[:80] if variables else None
+        if "mutates_args" in diff:  # what an operator declares they don't ask for either
+            cache = self._cache / f"declared-{zlib.crc32(diff.encode()):08x}"
         raw = self._new_folder()
-        config: dict[str, object] = {"mode": "compiled"}
+        config: dict[str, object] = {
+            "mode": "eager" if eager else "compiled",
+            "check_results": checked and not eager,
+        }
+        if asked is not None and len(settings) > len(variables):
+            config |= {"trials": [asdict(replace(asked, patch=None))], "throughout": True}
         return self._run_once(raw, config, seconds, timeout_s, variables, diff, cache=cache)
 
     def serve(

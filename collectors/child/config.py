@@ -33,6 +33,8 @@ class Config:
     record_steps: int = 0
     nudged: bool = False
     trials: tuple[Mapping[str, Any], ...] = ()
+    throughout: bool = False
+    check_results: bool = False
     trial_seconds: float = 0.0
     trial_baseline: Literal["eager", "compiled"] = "compiled"
     trial_caches: str | None = None

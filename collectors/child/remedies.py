@@ -35,7 +35,7 @@ from .compiles import (
 from .config import Config
 from .frames import Frames
 from .memory import Memory
-from .padding import NotPadded, Padding, channels_last
+from .padding import NotPadded, Padding, channels_last, in_blocks
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder
 from .regions import hide_from_dynamo, target_of
@@ -67,6 +67,7 @@ class Trials:
         self._recorder, self._memory = recorder, memory
         self._remedies = {each["name"]: each for each in config.trials}
         self._caches, self._debug = config.trial_caches, config.trial_debug
+        self._throughout = config.throughout
         self._begun = 0
         self._began: Counts | None = None
         self._timed: dict[str, Any] | None = None
@@ -120,6 +121,7 @@ class Trials:
         folder = f"{self._begun}-{re.sub(r'[^A-Za-z0-9_.=-]', '_', name)}"
         caches, debug = (root and Path(root, folder[:80]) for root in (self._caches, self._debug))
         self.current = Trial(self._torch, self._frames, name, caches or None, debug or None)
+        self.current.throughout = self._throughout
         if caches:
             forget_caches()
         self._began, self._timed = Counts.now(self._control), None
@@ -130,6 +132,17 @@ class Trials:
             self.current.end("not_applicable", str(why))
         except Exception as error:  # noqa: BLE001 - the script must run whatever fails here
             self.current.end("failed", said(error))
+
+    def keep(self, stances: Any) -> None:
+        """The only one is on from the first torch.compile call to the end of the process.
+
+        What it can't be tried with, and what fails with it, ends the script.
+        """
+        self.begin(self.left[0])
+        if self.current is None or self.over:
+            return self.end(-1)
+        stances.keep(self.current)
+        self.current = None
 
     def compile_again(self, step: int) -> None:
         """All else is measured: the current one compiles once more, with what its caches hold."""
@@ -210,6 +223,7 @@ class Trial:
         )
         self._stack: ExitStack | None = None
         self.checked = False  # outputs are being compared with eager's
+        self.throughout = False  # it is on as long as the process lives
 
     def end(self, state: str, why: str | None) -> None:
         """The first end counts; what fails when all is timed is no end."""
@@ -234,7 +248,10 @@ class Trial:
             if id(function.__code__) in self._copies and id(function) not in changed
         ]
         eager = remedy.named("eager")
-        if unknown := set(eager) - {self._name_of(gate) for gate in control.gates}:
+        names = {self._name_of(gate.original) for gate in control.gates}
+        if self.throughout:  # what it names may come later
+            names |= set(eager)
+        if unknown := set(eager) - names:
             raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
         if (blocks := set(remedy.named("blocks"))) and not any(
             self._blocks(gate.original) for gate in control.gates
@@ -274,12 +291,14 @@ class Trial:
 
     def compiled(self, original: Any, how: Mapping[str, Any]) -> Callable[..., Any]:
         """``original``, compiled as the script does it but for the settings."""
+        if self._name_of(original) in self.remedy.named("eager"):
+            return self.within(original)
         compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
         if blocks := self._blocks(original):
             with self._own_backends():
                 given = self._arguments(how)
                 calls = [(vars(each), compile_fn(each._call_impl, **given)) for each in blocks]
-            return self.within(_in_blocks(original, calls), original)
+            return self.within(in_blocks(original, calls), original)
         with self._own_backends():
             result = compile_fn(original, **self._arguments(how))
         call = result.forward if isinstance(original, self._torch.nn.Module) else result
@@ -344,7 +363,7 @@ class Trial:
         return inside
 
     def _guarded(self, gate: Gate) -> Callable[..., Any]:
-        if self._name_of(gate) in self.remedy.named("eager"):
+        if self._name_of(gate.original) in self.remedy.named("eager"):
             return gate.original
         call: Callable[..., Any] | None = None
         owner = weakref.ref(gate)
@@ -353,6 +372,9 @@ class Trial:
             nonlocal call
             found = owner()
             eager = found.original if found is not None else None
+            if self.throughout:
+                call = call or self.compiled(eager, found.how if found is not None else {})
+                return call(*args, **kwargs)
             if self.why is None and self.compiled_again == self._timed:
                 try:
                     call = call or self.compiled(eager, found.how if found is not None else {})
@@ -366,9 +388,9 @@ class Trial:
         hide_from_dynamo(guarded)
         return guarded
 
-    def _name_of(self, gate: Gate) -> str:
+    def _name_of(self, original: Any) -> str:
         """As the report names the callable."""
-        return str(target_of(gate.original, self._torch.nn.Module)["name"])
+        return str(target_of(original, self._torch.nn.Module)["name"])
 
     def _arguments(self, how: Mapping[str, Any]) -> dict[str, Any]:
         """torch.compile's arguments."""
@@ -471,24 +493,6 @@ class Trial:
             if each.dim() == 4 and not each.is_contiguous(memory_format=last):
                 stack.callback(restride, each, each.stride())
                 each.data = each.data.contiguous(memory_format=last)
-
-
-def _in_blocks(
-    original: Callable[..., Any], calls: list[tuple[dict[str, Any], Callable[..., Any]]]
-) -> Callable[..., Any]:
-    """``original``, in which these modules are called so, as ``torch.nn.Module.compile`` has it."""
-
-    def inside(*args: Any, **kwargs: Any) -> Any:
-        for attributes, call in calls:
-            attributes["_compiled_call_impl"] = call
-        try:
-            return original(*args, **kwargs)
-        finally:
-            for attributes, _ in calls:
-                del attributes["_compiled_call_impl"]
-
-    hide_from_dynamo(inside)
-    return inside
 
 
 def said(error: BaseException) -> str:

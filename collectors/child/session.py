@@ -82,7 +82,8 @@ class Session:
             self._firsts = Firsts(torch, frames)
             keep = self._firsts.keep
         whole = config.compare_outputs or config.mode == "trials"
-        if whole or (config.mode == "paired" and config.nproc == 1):
+        checks = config.mode == "paired" or config.check_results
+        if whole or (checks and config.nproc == 1):
             self._taker = Taker(
                 torch,
                 frames,
@@ -137,6 +138,8 @@ class Session:
             self._try("weights that are loaded", self._parts.loads.hide)
         if self._config.mode == "eager":
             self._parts.stances.take("eager")
+        elif self._config.throughout:
+            self._parts.trials.keep(self._parts.stances)
         disabled = compiling_disabled()
         if disabled is not None:
             recorder.write("disabled", by=disabled)
@@ -222,6 +225,7 @@ class Session:
         config, taker = self._config, self._taker
         wanted = config.mode == "paired" or config.compare_outputs
         wanted = wanted and config.pass_name == "cold" and self._serving is None
+        wanted = wanted or config.check_results
         if taker is None or not wanted or config.nproc > 1 or self._driver.several_threads:
             return
         left_s = self._left_s

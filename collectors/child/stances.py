@@ -24,6 +24,7 @@ class Stances:
         self._forced: Any = None
         self._user = "default"
         self._trial: Trial | None = None
+        self._throughout: Trial | None = None
 
     @property
     def name(self) -> str:
@@ -41,13 +42,20 @@ class Stances:
         if trial is not None:
             trial.on()
         self._trial = trial
-        self._control.point(eager=stance == "eager", targets=trial.target if trial else None)
+        tried = trial or (self._throughout if stance != "eager" else None)
+        self._control.point(eager=stance == "eager", targets=tried.target if tried else None)
         if stance != "eager":
             return
         self.look()
         dynamo = sys.modules.get("torch._dynamo")
         if self._forced is None and hasattr(dynamo, "set_stance"):
             self._forced = dynamo.set_stance("force_eager")  # type: ignore[union-attr]
+
+    def keep(self, trial: Trial) -> None:
+        """From here on, whatever runs compiled runs with this trial on."""
+        self._throughout = trial
+        trial.on()
+        self.take("compiled")
 
     @contextmanager
     def without_recompiles(self) -> Iterator[None]:

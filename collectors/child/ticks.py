@@ -17,9 +17,9 @@ from pathlib import Path
 
 NAME = "__traceview_tick__"
 _LOOK_EVERY_S = 0.1
-#: A process that never stops compiling ends after this many times the seconds; its second half
-#: counts.
-_MOST = 6
+#: A process that never stops compiling for long ends so many times the seconds after it has for the
+#: first time, or so many looks after its begin; its second half counts.
+_MOST, _MOST_LOOKS = 6, 20
 #: Part of the seconds that is enough where the process ends before.
 _LEAST = 0.05
 _FEWEST = 3
@@ -33,7 +33,7 @@ class Ticks:
         self._file, self._seconds = file, seconds
         self._loops: list[str] = []
         self._counts: list[int] = []
-        self._next = self._first = 0.0
+        self._next = self._first = self._calm = 0.0
         self._compiles = -1
         self._seen: list[tuple[float, list[int]]] = []
         self._rest = 0
@@ -91,12 +91,15 @@ class Ticks:
         self._seen.append((now, list(self._counts)))
         if (compiles := _compiles()) != self._compiles:
             self._compiles, self._rest = compiles, len(self._seen) - 1
+        else:
+            self._calm = self._calm or now
         since = self._seen[self._rest]
-        most = self._first + _MOST * self._seconds
-        if now > most:  # it is never at rest
+        over = now > (self._calm or self._first) + _MOST * self._seconds
+        over &= self._calm > 0 or len(self._seen) > _MOST_LOOKS
+        if over:  # it is never at rest
             half = (self._first + now) / 2
             since = next(each for each in self._seen if each[0] >= half)
-        if (now - since[0] >= self._seconds or now > most) and self._write(since, now):
+        if (now - since[0] >= self._seconds or over) and self._write(since, now):
             raise SystemExit(0)
 
     def close(self) -> None:

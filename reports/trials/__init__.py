@@ -28,7 +28,7 @@ _COLUMNS = (
     *("compile_seconds", "compiles", "graphs", "graph_breaks", "peak_bytes"),
     *("baseline_peak_bytes", "outputs_agree", "price", "arguments", "compile_seconds_warm"),
     *("autotune_seconds", "recompiles", "cudagraphs", "cudagraphs_why", "break_even_steps"),
-    *("max_abs_diff", "rmse", "eager_rmse", "debug", "notes", "target"),
+    *("max_abs_diff", "rmse", "eager_rmse", "debug", "fixes", "notes", "target"),
     *("eager_ms", "compiled_ms", "speedup"),
 )
 #: Columns of the environment; each row has them, for tables of several sweeps.

@@ -21,6 +21,8 @@ VERDICTS = {
 #: What a trial is compared with, and what both times of a step are then called.
 BASELINES = {"compiled": "the compiled step as it is", "eager": "an eager step"}
 TIMES = {"compiled": "Before → after", "eager": "Eager → compiled"}
+#: What a recommendation fixes, as a headline begins.
+FIXED = {"results": "Compiled results are right with", "failure": "The script runs with"}
 _AGREE = {True: "agree", False: "differ", None: "not compared"}
 
 
@@ -33,6 +35,9 @@ def headline(results: Results) -> str:
         rows = [trial for trial in results.trials if trial.ratio and trial.name in best.trials]
         over = len({trial.arguments for trial in rows})
         mean = f" in the mean of {fmt.plural(over, 'combination')} of arguments" if over > 1 else ""
+        if best.fixes:
+            against = BASELINES["eager" if best.fixes == "failure" else "compiled"]
+            return f"{FIXED[best.fixes]} {' + '.join(best.trials)}: {gain} against {against}"
         return f"{gain} against {against}{mean}: {' + '.join(best.trials)}"
     if not results.trials:
         return "Nothing was tried"
@@ -72,6 +77,9 @@ def by_rule(results: Results) -> dict[str, list[str]]:
     for trial in results.trials:
         measured = gain(trial) if trial.verdict in ("accepted", "slower") else ""
         said = " ".join(filter(None, (VERDICTS[trial.verdict][1], measured)))
+        said += {"results": ", results are right", "failure": ", the script runs"}.get(
+            trial.fixes or "", ""
+        )
         for rule in trial.rules:
             found.setdefault(rule, []).append(f"Tried: {said} (`{trial.name}`)")
     return found

@@ -75,3 +75,46 @@ def test_its_loop_is_timed_with_a_patch_and_without(tmp_path, monkeypatch):
     assert [each.step_ms for each in found] == [None, None, None]
     assert (Path(tmp_path) / "train.py").read_text() == SCRIPT
     assert json.loads((raw / "ticks.json").read_text())
+
+
+LATE = """
+import sys
+import torch
+
+def main(steps):
+    inner = torch.nn.Linear(4, 4)
+    net = torch.compile(torch.nn.Sequential(inner, torch.nn.Tanh()), backend="eager")
+    x = torch.ones(64, 4)
+    with torch.no_grad():
+        net(x)
+        inner.register_forward_hook(lambda module, given, result: result + 1)
+        for step in range(steps):
+            net(x)
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+"""
+
+
+def test_settings_are_in_force_from_the_first_compile_on_and_results_are_checked(
+    tmp_path, monkeypatch
+):
+    assert diagnose(tmp_path, LATE, "--no-baseline", arguments=("20",)).returncode == 0
+    run = Run.open(tmp_path / "out")
+    monkeypatch.chdir(tmp_path)
+    options = CollectOptions("script", str(tmp_path / "train.py"), ("1000000",))
+    console = SimpleNamespace(say=lambda _: None, progress=lambda _: None)
+    guards = Asked("guards", ("torch._dynamo.config.skip_nnmodule_hook_guards=False",))
+    unknown = Asked("unknown", ("torch._dynamo.config.no_such_setting=1",))
+    found = []
+    with Trials(options, run, console) as trials:
+        for asked in (None, guards, unknown):
+            raw, _ = trials.carry_out_apart(asked, seconds=1.0, timeout_s=90.0, checked=True)
+            found.append(read_apart(raw, with_results=True))
+        raw, _ = trials.carry_out_apart(None, seconds=1.0, timeout_s=90.0, eager=True)
+    usual, right, refused = found
+    assert "acc-hook-ignored" in usual.wrong
+    assert (right.wrong, right.results, right.refused) == (frozenset(), 1, None)
+    assert refused.refused == "this torch has no setting torch._dynamo.config.no_such_setting"
+    assert all(each.timed and each.error is None for each in found)
+    assert (read_apart(raw).timed, read_apart(raw).wrong) == (True, frozenset())

@@ -123,6 +123,7 @@ def test_the_first_wrong_stage_is_named(tables):
     assert "REPRO_AFTER=dynamo" in finding.snippet.text
     texts = [row.text for row in finding.evidence]
     assert [text.endswith(": right") for text in texts] == [True, True, False]
+    assert finding.remedy == ("backend=aot_eager",)
 
 
 def test_at_inductor_the_bisector_is_named(tables):
@@ -130,6 +131,7 @@ def test_at_inductor_the_bisector_is_named(tables):
     assert "torch._inductor.compiler_bisector" in finding.snippet.text
     assert "TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=4" in finding.snippet.text
     assert finding.what_to_do.startswith("Run this callable in eager")
+    assert finding.remedy == ("eager=Net",)
 
 
 @pytest.mark.parametrize(
@@ -401,6 +403,8 @@ def test_compiled_code_that_gives_other_results_at_the_end(make):
     assert finding.location.line == 13
     assert [at.line for at in finding.also_at] == [7]
     assert "less than 0.01 %" in finding.evidence[0].text
+    assert finding.remedy == ("eager=Net",)
+    assert finding.is_wrong
 
 
 def test_a_cudagraph_that_replays_what_has_changed(make):
@@ -410,6 +414,7 @@ def test_a_cudagraph_that_replays_what_has_changed(make):
     assert "Without its cudagraph the same compiled code gives eager's" in finding.explanation
     assert "gates.sharpen (net.py:13) takes some that torch does not see" in finding.explanation
     assert finding.snippet.text.startswith('@torch.library.custom_op("gates::sharpen"')
+    assert finding.remedy == ("options.triton.cudagraphs=False",)
     (finding,) = unlike(make, {**END, **own, "without_cudagraph": 0.4})
     assert "Without its cudagraph" not in finding.explanation
 

@@ -41,6 +41,7 @@ def test_whose_error_it_is(make, kind, own, whose, pastes):
     assert whose in finding.explanation
     assert ("github.com/pytorch" in finding.what_to_do) is pastes
     assert bool(finding.snippet) is pastes
+    assert finding.remedy == ((f"eager={REGION['name']}",) if pastes else ("backend=inductor",))
 
 
 def test_what_the_machine_lacks_is_no_error_of_the_compiler(make):
@@ -87,3 +88,5 @@ def test_a_failure_that_happens_only_compiled(make, message, eager, title):
     findings, _ = run_rules(tables, [RULES["cap-fails-compiled"]])
     assert [(each.title, each.severity) for each in findings] == [(title, "error")] * bool(title)
     assert all(each.location.line == 30 for each in findings)
+    twice = "Double" in (title or "")
+    assert all(each.remedy == (() if twice else ("backend=aot_eager",)) for each in findings)

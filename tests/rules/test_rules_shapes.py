@@ -310,6 +310,24 @@ def test_the_remedy_fits_what_the_value_is(make, source, old, words):
 
 
 @pytest.mark.parametrize(
+    ("source", "limited", "remedy"),
+    [
+        ("self.param_groups[0]['betas'][0]", True, ("eager=step",)),
+        ("self.param_groups[0]['betas'][0]", False, ()),
+        ("self.param_groups[0]['lr']", True, ()),
+        ("n", True, ()),
+    ],
+)
+def test_an_optimizers_step_is_left_to_eager_beyond_the_limit(make, source, limited, remedy):
+    rows = [value(n, source, "0.95") for n in (1, 2)]
+    warned = [{"kind": "recompile_limit", "file": FILE, "line": 5, "message": "limit (8)"}]
+    more = {"warnings": warned} if limited else {}
+    tables = sized(make, rows, regions=[region(region_id=0, name="step")], **more)
+    (finding,) = rc_python_constant.check(tables)
+    assert finding.remedy == remedy
+
+
+@pytest.mark.parametrize(
     ("source", "old", "confidence"),
     [
         ("self.param_groups[0]['lr']", "0.1", "derived"),

@@ -4,10 +4,11 @@ import ast
 from textwrap import dedent
 
 import pytest
+from msgspec.structs import replace
 from test_trials_remedies import finding
 
 from traceview.collectors.child.patches import applied
-from traceview.rules.finding import Location
+from traceview.rules.finding import RESULT, THE_END, Location
 from traceview.trials import offered
 from traceview.trials.edits import PATTERNS, edits
 
@@ -31,6 +32,122 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "an operator that writes into arguments and does not say so": (
+        "acc-dropped-operator",
+        "push(self.history, x)",
+        """
+        @torch.library.custom_op("echo::push", mutates_args=())
+        def push(history: torch.Tensor, sums: torch.Tensor, x: torch.Tensor, n: int) -> None:
+            n += 1
+            x = x.clamp(0, n)
+            sums.mul_(2).add_(x)
+            history[:, 0] = x
+
+        def forward(self, x):
+            push(self.history, x)
+        """,
+        """
+        @torch.library.custom_op("echo::push", mutates_args=("history", "sums"))
+        def push(history: torch.Tensor, sums: torch.Tensor, x: torch.Tensor, n: int) -> None:
+            n += 1
+            x = x.clamp(0, n)
+            sums.mul_(2).add_(x)
+            history[:, 0] = x
+
+        def forward(self, x):
+            push(self.history, x)
+        """,
+    ),
+    "a gradient that is differentiated again": (
+        "cap-fails-compiled",
+        "loss.backward()",
+        """
+        def penalty(critic, a, b):
+            between = (a + b).requires_grad_(True)
+            score = critic(between)
+            slope, = torch.autograd.grad(score.sum(), between, create_graph=True)
+            return slope.norm()
+
+        loss.backward()
+        """,
+        """
+        def penalty(critic, a, b):
+            between = (a + b).requires_grad_(True)
+            with torch.compiler.set_stance("force_eager"):
+                score = critic(between)
+            slope, = torch.autograd.grad(score.sum(), between, create_graph=True)
+            return slope.norm()
+
+        loss.backward()
+        """,
+    ),
+    "the call in the gradient's own line, and a name in between": (
+        "cap-fails-compiled",
+        "loss.backward()",
+        """
+        def penalty(critic, a):
+            total = critic(a)
+            score = total.sum()
+            g, = grad(score, a, create_graph=True)
+            return g
+
+        def other(critic, a):
+            g, = grad(critic(a).sum(), a)
+            return g
+
+        loss.backward()
+        """,
+        """
+        def penalty(critic, a):
+            with torch.compiler.set_stance("force_eager"):
+                total = critic(a)
+            score = total.sum()
+            g, = grad(score, a, create_graph=True)
+            return g
+
+        def other(critic, a):
+            g, = grad(critic(a).sum(), a)
+            return g
+
+        loss.backward()
+        """,
+    ),
+    "what a method works out again in each call": (
+        "gd-guard-overhead",
+        "return sum",
+        """
+        class Economy(torch.nn.Module):
+            def __init__(self, goods):
+                super().__init__()
+                self.base = {good: 1.0 for good in goods}
+
+            def level(self):
+                return sum(self.base.values()) / len(self.base)
+        """,
+        """
+        class Economy(torch.nn.Module):
+            def __init__(self, goods):
+                super().__init__()
+                self.base = {good: 1.0 for good in goods}
+                self._level_of_base = sum(self.base.values()) / len(self.base)
+
+            def level(self):
+                return self._level_of_base
+        """,
+    ),
+    "what was assumed to be constant": (
+        "acc-unlike-eager",
+        "return SCALE",
+        """
+        @torch.compiler.assume_constant_result
+        def scale():
+            return SCALE[0]
+        """,
+        """
+        def scale():
+            return SCALE[0]
+        """,
+    ),
     "branches that set one name": (
         "gb-data-dependent",
         "if h.mean()",
@@ -822,7 +939,113 @@ def test_a_module_whose_other_method_is_called_has_two_ways():
     assert "net = Net()\nnet.forward = torch.compile(net.forward, dynamic=True)\n" in second
 
 
+def test_keys_of_a_compiled_module_are_found_on_either_side():
+    text = "target.load_state_dict(net.state_dict(), strict=False)\n"
+    given, own = written("acc-lost-weights", text, "target")
+    assert given == (
+        'target.load_state_dict({key.replace("_orig_mod.", ""): value for key, value in'
+        " net.state_dict().items()}, strict=False)\n"
+    )
+    assert own.startswith('getattr(target, "_orig_mod", target).load_state_dict(net.state_dict()')
+
+
+def test_what_is_wrong_says_what_its_remedy_fixes_and_comes_first():
+    wrong = replace(finding("acc-hook-ignored", "a=1"), cost=RESULT, severity="error")
+    bug = replace(finding("acc-backend-bug", "backend=eager"), cost=RESULT, severity="error")
+    fails = replace(finding("cap-fails-compiled", "b=1"), cost=THE_END)
+    slow = finding("rc-limit-hit", "c=1", ms=50.0)
+    cause = replace(wrong, symptoms=(slow,))
+    found, _ = offered([slow, cause, fails, bug], "/home/me")
+    assert {one.name: (one.fixes, one.afresh) for one in found} == {
+        "a=1": ("results", False),
+        "b=1": ("failure", False),
+        "backend=eager": ("results", True),
+        "c=1": (None, False),
+    }
+    assert found[-1].name == "c=1"
+    info = replace(wrong, severity="info")
+    assert [one.fixes for one in offered([info], "/home/me")[0]] == [None]
+
+
 NEARLY = {
+    "an operator that writes into what it makes itself": (
+        "acc-dropped-operator",
+        "noted(x)",
+        """
+        @torch.library.custom_op("my::noted", mutates_args=())
+        def noted(x: torch.Tensor) -> None:
+            x = x.clone()
+            x[0] = 1
+            y = x.abs_()
+
+        noted(x)
+        """,
+    ),
+    "an operator that says so": (
+        "acc-dropped-operator",
+        "noted(x)",
+        """
+        @torch.library.custom_op("my::noted", mutates_args=("x",))
+        def noted(x: torch.Tensor) -> None:
+            x.add_(1)
+
+        noted(x)
+        """,
+    ),
+    "what a method works out of something that changes": (
+        "gd-guard-overhead",
+        "return sum",
+        """
+        class Economy(torch.nn.Module):
+            def __init__(self, goods):
+                super().__init__()
+                self.base = {good: 1.0 for good in goods}
+
+            def level(self):
+                return sum(self.base.values()) / len(self.base)
+
+        def trade(economy):
+            economy.base["salt"] = 2.0
+        """,
+    ),
+    "what a method works out of what it is given": (
+        "gd-guard-overhead",
+        "return sum",
+        """
+        class Economy(torch.nn.Module):
+            def __init__(self, goods):
+                super().__init__()
+                self.base = list(goods)
+
+            def level(self, x):
+                return sum(self.base) / len(x)
+        """,
+    ),
+    "a gradient that is differentiated once": (
+        "cap-fails-compiled",
+        "loss.backward()",
+        """
+        def slope(critic, a):
+            score = critic(a)
+            g, = torch.autograd.grad(score.sum(), a)
+            return g
+
+        loss.backward()
+        """,
+    ),
+    "a gradient of what two calls compute": (
+        "cap-fails-compiled",
+        "loss.backward()",
+        """
+        def slope(critic, a):
+            score = critic(a)
+            other = critic(2 * a)
+            g, = torch.autograd.grad(score.sum() + other.sum(), a, create_graph=True)
+            return g
+
+        loss.backward()
+        """,
+    ),
     "masked values of which the largest is taken": (
         "gb-dynamic-output-shape",
         "x[x",

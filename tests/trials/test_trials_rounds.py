@@ -16,6 +16,7 @@ class Script:
         self._folder, self._processes = folder, list(processes)
         self._seconds, self._ending, self._failure = seconds, ending, failure
         self.asked, self.alone, self.given, self.now = [], [], [], 0.0
+        self.ways = []
 
     def __call__(self, remedies, seconds):
         self.asked.append([one.name for one in remedies])
@@ -24,8 +25,9 @@ class Script:
         raw = write(self._folder / f"trials-{len(self.asked)}", self._processes.pop(0))
         return Process(raw, self._ending, self._failure)
 
-    def apart(self, remedy, seconds):
+    def apart(self, remedy, seconds, how):
         self.alone.append(remedy and remedy.name)
+        self.ways.append(how)
         self.given.append(seconds)
         self.now += self._seconds
         raw = write(self._folder / f"apart-{len(self.alone)}", self._processes.pop(0))
@@ -503,3 +505,112 @@ class TestEvidence:
 
     def test_not_where_it_is_compared_with_the_compiled_step(self, tmp_path):
         assert "pay off" not in tried(Script(tmp_path, measured(A.name, 2.0)), A).recommended.why
+
+
+def ended(relative_error, results=1):
+    """The check of compiled code at a process's end; None: nothing could be compared."""
+    return {
+        "event": "end_check", "t": 9.0, "region_id": 0, "seconds": 0.1,
+        "compared": relative_error is not None, "why": None, "results": results, "name": "output",
+        "dtype": "float32", "relative_error": relative_error, "noise": 0.0, "low_precision": False,
+        "operators": [],
+    }  # fmt: skip
+
+
+def raised(**more):
+    return [{"event": "error", "t": 2.0, "type": "RuntimeError", "message": "twice", **more}]
+
+
+class TestWhatIsWrong:
+    """Accepted for what it fixes, however fast it is; otherwise for nothing."""
+
+    RIGHT = Remedy("a=1", ("a=1",), rules=("acc-unlike-eager",), fixes="results")
+    EAGER = Remedy("eager=f", ("eager=f",), rules=("acc-unlike-eager",), fixes="results")
+    RUNS = Remedy("b=1", ("b=1",), rules=("cap-fails-compiled",), fixes="failure")
+
+    def wrong(self, ms):
+        return [*alone(ms), ended(0.3)]
+
+    def right(self, ms):
+        return [*alone(ms), ended(1e-8)]
+
+    def test_right_results_are_accepted_though_they_are_slower(self, tmp_path):
+        turns = [self.wrong(10.0), self.right(20.0)] * 3
+        script = Script(tmp_path, *turns)
+        made = tried(script, self.RIGHT, self.EAGER)
+        assert script.alone == [None, "a=1"] * 3
+        assert set(script.ways) == {"checked"}
+        (one,) = made.trials
+        assert (one.verdict, one.fixes, one.ratio) == ("accepted", "results", 0.5)
+        assert (one.outputs_agree, one.apart) == (True, True)
+        assert (made.recommended.fixes, made.recommended.ratio) == ("results", 0.5)
+        assert whys(made) == {"eager=f": "a=1 fixes it"}
+
+    def test_results_that_stay_wrong_settle_it_at_once(self, tmp_path):
+        script = Script(tmp_path, self.wrong(10.0), self.wrong(5.0))
+        (one,) = tried(script, self.RIGHT).trials
+        assert (one.verdict, one.fixes) == ("no_gain", None)
+        assert one.why == ("compiled results are as wrong with it as without it: acc-unlike-eager")
+
+    def test_what_is_not_seen_without_it_is_not_fixed_by_it(self, tmp_path):
+        script = Script(tmp_path, self.right(10.0), self.right(5.0))
+        (one,) = tried(script, self.RIGHT).trials
+        assert (one.verdict, one.fixes) == ("no_gain", None)
+        assert one.why.endswith("not seen in a process as long as the remedy's")
+
+    def test_what_only_a_comparison_shows_needs_one(self, tmp_path):
+        script = Script(tmp_path, self.wrong(10.0), [*alone(5.0), ended(None, None)])
+        (one,) = tried(script, self.RIGHT).trials
+        assert (one.verdict, one.why) == (
+            "no_gain",
+            "results could not be compared with eager's",
+        )
+
+    def test_a_process_that_the_budget_ends_says_nothing(self, tmp_path):
+        script = Script(tmp_path, self.wrong(10.0), [], seconds=299.0)
+        made = tried(script, self.RIGHT)
+        assert (made.trials, list(whys(made))) == ((), ["a=1"])
+        assert "budget" in whys(made)["a=1"]
+
+    def test_one_process_of_each_is_enough_where_the_budget_ends(self, tmp_path):
+        script = Script(tmp_path, self.wrong(10.0), self.right(20.0), seconds=299.0)
+        (one,) = tried(script, self.RIGHT).trials
+        assert (one.verdict, one.fixes, one.pairs) == ("accepted", "results", 1)
+
+    def test_what_is_faster_and_wrong_is_not_recommended(self, tmp_path):
+        turns = [self.wrong(10.0), self.right(20.0)] * 3
+        script = Script(tmp_path, measured(A.name, 1.5), *turns)
+        made = tried(script, A, self.RIGHT)
+        assert [one.verdict for one in made.trials] == ["accepted", "accepted"]
+        assert made.recommended.trials == ("a=1",)
+
+    def test_a_script_that_fails_is_timed_against_eager(self, tmp_path):
+        turns = [alone(10.0), self.right(8.0)] * 3
+        script = Script(tmp_path, raised(), *turns)
+        made = tried(script, self.RUNS, fails=True)
+        assert script.ways == ["checked", *["eager", "checked"] * 3]
+        (one,) = made.trials
+        assert (one.verdict, one.fixes, one.ratio) == ("accepted", "failure", 1.25)
+        assert "timed against the script in eager" in one.notes
+        assert made.recommended.fixes == "failure"
+
+    def test_a_script_that_fails_with_it_too(self, tmp_path):
+        script = Script(tmp_path, raised(), alone(10.0), [*alone(8.0), *raised()])
+        (one,) = tried(script, self.RUNS, fails=True).trials
+        assert (one.verdict, one.why) == ("failed", "RuntimeError: twice")
+
+    def test_settings_that_could_not_be_in_force(self, tmp_path):
+        refused = [*alone(9.0), trial("a=1", "not_applicable", why="no such setting")]
+        script = Script(tmp_path, self.wrong(10.0), refused)
+        (one,) = tried(script, self.RIGHT).trials
+        assert (one.verdict, one.why) == ("not_applicable", "no such setting")
+
+    def test_newly_compiled_code_that_is_wrong_is_tried_in_one_process(self, tmp_path):
+        afresh = Remedy("c=1", ("c=1",), rules=("acc-backend-bug",), fixes="results", afresh=True)
+        checks = [check("c=1", "trial", True), check("c=1", "compiled", False)]
+        script = Script(tmp_path, [*blocks("c=1", 0.8), *checks, trial("c=1")])
+        (one,) = tried(script, afresh).trials
+        assert (one.verdict, one.fixes) == ("accepted", "results")
+        script = Script(tmp_path / "same", measured("c=1", 1.2))
+        (one,) = tried(script, afresh).trials
+        assert (one.verdict, one.fixes) == ("no_gain", None)

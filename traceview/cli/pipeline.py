@@ -124,14 +124,11 @@ def explain(run: Run, wanted: Wanted, choice: Choice, *, refresh: bool) -> int:
         click.echo(f"traceview: {unwritten.fact}", err=True)
     else:
         alone = manifest.target_kind != "logs" and manifest.nproc == 1
-        tried = alone and diagnosis.verdict.outcome != "failed"
-        if tried and (
-            offered(diagnosis.findings, manifest.cwd)[0]
-            or offered(
-                diagnosis.findings,
-                manifest.cwd,
-                read=source_reader(run, load_or_parse(run)),
-            )[0]
+        failed = diagnosis.verdict.outcome == "failed"
+        if alone and any(
+            not failed or remedy.fixes == "failure"
+            for read in (lambda _: None, source_reader(run, load_or_parse(run)))
+            for remedy in offered(diagnosis.findings, manifest.cwd, read=read)[0]
         ):
             command = shlex.join(["traceview", "try", str(run.folder)])
             click.echo(f"try what the findings advise: {command}", err=wanted.on_stdout)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -111,8 +111,8 @@ def try_command(
     """Diagnose SCRIPT, then try what the findings advise, the most promising first.
 
     Each remedy runs in blocks that alternate with the script as it is, and is accepted if a step is
-    faster beyond the interval and the outputs agree. No file of yours is changed. In place of
-    SCRIPT, the run folder of `traceview diagnose` continues from there.
+    faster beyond the interval and the outputs agree, or if it sets wrong results right. No file of
+    yours is changed. A run folder of `traceview diagnose` in place of SCRIPT continues from there.
 
     \b
     traceview try train.py
@@ -143,6 +143,7 @@ def try_command(
             budget_s,
             tuple(spare),
             compiles=found.verdict.outcome != "not_compiled",
+            fails=found.verdict.outcome == "failed",
             known=() if words else _before(run, "compiled"),
         )
 
@@ -325,6 +326,8 @@ def _carry_out(
 
 def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) -> Results:
     """What came of ``plan``, as the record that is kept."""
+    import msgspec
+
     from traceview import __version__
     from traceview.trials import Results, results
     from traceview.trials.judging import first_broken
@@ -334,11 +337,17 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
     cold = next((record.ending.kind for record in run.manifest.passes), None)
     stopped = cold if cold == "interrupted" else None
     combinations = dict.fromkeys(remedy.arguments for remedy in plan.remedies)
-    if found.verdict.outcome == "failed" and not any(combinations):
-        stopped = "the script failed"
+    if found.verdict.outcome == "failed" and not any(combinations) and not stopped:
+        mine = [r for r in plan.remedies if r.fixes == "failure" or not r.rules]
+        rest = [r.untried("the script failed") for r in plan.remedies if r not in mine]
+        plan = msgspec.structs.replace(
+            plan,
+            remedies=tuple(msgspec.structs.replace(each, fixes="failure") for each in mine),
+            spare=(*rest, *plan.spare),
+        )
     if stopped:
-        rest = tuple(remedy.untried(stopped) for remedy in plan.remedies)
-        tried = Tried((), None, (*rest, *plan.spare))
+        left = tuple(remedy.untried(stopped) for remedy in plan.remedies)
+        tried = Tried((), None, (*left, *plan.spare))
     else:
         with inside(run.manifest.cwd):
             tried = results(plan, *doors)
@@ -388,12 +397,15 @@ def _doors(trials: Trials, baseline: Baseline, console: Console, how: How) -> tu
         )
         return Process(raw, ending.kind, failure(ending, raw))
 
-    def apart(remedy: Remedy | None, seconds: float) -> Process:
+    def apart(
+        remedy: Remedy | None, seconds: float, kind: Literal["timed", "checked", "eager"]
+    ) -> Process:
         asked = Asked(remedy.name, remedy.settings, remedy.patch) if remedy else None
-        console.say(f"a process of its own: {remedy.name if remedy else 'the script as it is'}")
-        raw, ending = trials.carry_out_apart(
-            asked, seconds=block_seconds(seconds, 1), timeout_s=seconds
-        )
+        usual = "the script in eager" if kind == "eager" else "the script as it is"
+        console.say(f"a process of its own: {remedy.name if remedy else usual}")
+        part = block_seconds(seconds, 1)
+        how = {"eager": kind == "eager", "checked": kind == "checked"}
+        raw, ending = trials.carry_out_apart(asked, seconds=part, timeout_s=seconds, **how)
         return Process(raw, ending.kind)
 
     return ask, apart

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from traceview.derive.facts.outputs import relative_error
+from traceview.rules.finding import RESULT as RESULT
 from traceview.rules.kit import (
-    Cost,
     Evidence,
     Location,
     Row,
@@ -18,8 +18,6 @@ from traceview.rules.kit import (
     rows,
 )
 from traceview.tables import grouped
-
-RESULT = Cost(about="results, not time")
 
 
 def compiles_of(tables: Tables, region_id: int) -> list[Row]:

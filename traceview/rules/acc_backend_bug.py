@@ -116,5 +116,6 @@ def check(tables: Tables, *, wrong_share: float = WRONG_SHARE) -> Iterator[Findi
             evidence=tuple(found.proof()),
             what_to_do=what_to_do,
             snippet=Snippet("shell", commands),
+            remedy=(f"backend={passed[-1]}" if passed else f"eager={found.name}",),
             about=about_region(found.region),
         )

@@ -80,8 +80,10 @@ def _finding(row: Row, region: Row | None) -> Finding:
     result, apart = result_name(row["name"]), percent(row["relative_error"])
     noise = percent(row["noise"]) if row["noise"] >= 1e-4 else "less than 0.01 %"
     place, made = line_of(row), compile_call(region)
+    remedy = (f"eager={name}",) if region else ()
     if is_recorded(row):
         why, what_to_do, snippet = _recorded(own_operators(row), place)
+        remedy = ("options.triton.cudagraphs=False",)
     elif row["constant"]:
         why = (
             f"{row['constant']}() ({short(place)}) is marked with assume_constant_result: it "
@@ -127,6 +129,7 @@ def _finding(row: Row, region: Row | None) -> Finding:
         ),
         what_to_do=what_to_do,
         snippet=snippet,
+        remedy=remedy,
         about=about_region(region),
     )
 

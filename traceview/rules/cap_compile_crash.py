@@ -38,6 +38,7 @@ from traceview.derive.facts.breaks import errors_suppressed
 from traceview.derive.facts.places import source_text
 from traceview.rules import _failures, _recompiles
 from traceview.rules.cap_toolchain_missing import is_lack
+from traceview.rules.finding import THE_END
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -108,6 +109,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         leave_out = _LEAVE_OUT.format(name=named[0] if named else "NAME") + "\n    ..."
         if code:
             leave_out = _APART.format(code=code)
+        way = ("backend=inductor",) if theirs else (f"eager={region['name']}",) if region else ()
         remedy = _REMEDY.format(what="line" if code else "function")
         yield Finding(
             code=CODE,
@@ -121,7 +123,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 f"{_OWN_FAULT if theirs else _TORCHS_FAULT}: it happened while the function was "
                 f"compiled{', and in eager the script goes on' if lived else ''}."
             ),
-            cost=Cost(about="the script ends" if fatal else "the function is not compiled"),
+            cost=THE_END if fatal else Cost(about="the function is not compiled"),
             confidence="measured",
             location=spot.place,
             inside=spot.inside,
@@ -134,6 +136,7 @@ def check(tables: Tables) -> Iterator[Finding]:
                 *map(_failures.failed_compile, compiles[:2]),
             ),
             what_to_do=_OWN_REMEDY if theirs else remedy,
+            remedy=way if fatal else (),
             snippet=None if theirs else Snippet("python", f"{leave_out}\n\n# {repro}"),
         )
 

@@ -32,8 +32,8 @@ from collections.abc import Iterator
 
 from traceview.derive.processes import lives_in_eager
 from traceview.rules import _failures
+from traceview.rules.finding import THE_END
 from traceview.rules.kit import (
-    Cost,
     Evidence,
     Finding,
     Snippet,
@@ -96,7 +96,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             if twice
             else "All in eager, the same script does not fail."
         ),
-        cost=Cost(about="the script ends"),
+        cost=THE_END,
         confidence="measured",
         location=place,
         about=about(*rows(tables, "compiles", outcome="failed")),
@@ -109,4 +109,5 @@ def check(tables: Tables) -> Iterator[Finding]:
             "the code that it names out of the graph, with @torch.compiler.disable."
         ),
         snippet=Snippet("python", _EAGER if twice else _STAGE),
+        remedy=() if twice else ("backend=aot_eager",),
     )

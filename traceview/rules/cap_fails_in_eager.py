@@ -28,8 +28,8 @@ from collections.abc import Iterator
 
 from traceview.derive.facts.places import frames
 from traceview.rules import _failures
+from traceview.rules.finding import THE_END
 from traceview.rules.kit import (
-    Cost,
     Evidence,
     Finding,
     Location,
@@ -85,7 +85,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         severity="error",
         title=title,
         explanation=f"It is an error of the script's own: {after}.",
-        cost=Cost(about="the script ends"),
+        cost=THE_END,
         confidence="measured",
         location=place,
         about=frozenset(code for row in breaks for code in row["functions"]),

@@ -25,6 +25,11 @@ class Cost(msgspec.Struct, frozen=True):
     about: str = ""
 
 
+#: Costs of findings that time is not the matter of.
+RESULT = Cost(about="results, not time")
+THE_END = Cost(about="the script ends")
+
+
 class Evidence(msgspec.Struct, frozen=True):
     """One row that proves it: the fact in words, the table, and the raw line where there is one."""
 
@@ -75,6 +80,11 @@ class Finding(msgspec.Struct, frozen=True):
     symptoms: tuple[Finding, ...] = ()
     #: What it costs with its symptoms, nothing counted twice; None where it has none.
     whole_cost: Cost | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it says that compiled results are wrong."""
+        return self.cost == RESULT and self.severity != "info"
 
     def __post_init__(self) -> None:
         if not self.evidence:

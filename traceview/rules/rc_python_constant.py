@@ -38,7 +38,7 @@ from msgspec.structs import replace
 from traceview.derive.facts.recompile_causes import A_TENSOR
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Finding, Tables
+from traceview.rules.kit import Finding, Tables, region_of
 
 CODE = "TV204"
 NEEDS = frozenset({"recompile_causes"})
@@ -79,10 +79,20 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             cost=cost,
             confidence="derived" if at_most else "measured",
             what_to_do=_remedy(cause),
+            remedy=_in_eager(tables, cause),
             paste="lr = torch.tensor(1e-3)  # instead of lr = 1e-3"
             if cause.is_learning_rate
             else None,
         )
+
+
+def _in_eager(tables: Tables, cause: Cause) -> tuple[str, ...]:
+    """An optimizer's step whose setting changes all the time, beyond the recompile limit."""
+    called = region_of(tables, cause.row["compile_key"])
+    limited = _recompiles.frame_of(cause.row) in _recompiles.limited_frames(tables)
+    if not (called and limited) or cause.is_learning_rate or ".param_groups[" not in cause.source:
+        return ()
+    return (f"eager={called['name']}",)
 
 
 def _chooses(cause: Cause) -> bool:

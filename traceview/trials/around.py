@@ -302,6 +302,162 @@ def cache_left_alone(source: Source, line: int) -> Changes:
             yield [(at, at, f"{source.indent(function)}@torch.compiler.disable\n")]
 
 
+# -- results are wrong, or the script fails --------------------------------------------------------
+
+
+def declared_writes(source: Source, line: int) -> Changes:
+    """``mutates_args=()`` of a custom operator names what its function writes into."""
+    names = {
+        called(node).rpartition(".")[2] for node in source.all(ast.Call) if node.lineno == line
+    }
+    for function in source.all(Function):
+        for mark in function.decorator_list:
+            if not isinstance(mark, ast.Call) or not called(mark).endswith("custom_op"):
+                continue
+            operator = next(
+                (each.value for each in mark.args if isinstance(each, ast.Constant)), ""
+            )
+            declared = [each.value for each in mark.keywords if each.arg == "mutates_args"]
+            empty = [each for each in declared if isinstance(each, ast.Tuple | ast.List)]
+            here = names & {function.name, str(operator).rpartition(":")[2]}
+            tensors = [
+                each.arg
+                for each in function.args.args
+                if each.annotation and "Tensor" in source.of(each.annotation)
+            ]
+            written = _written(function, tensors)
+            if here and written and empty and not empty[0].elts:
+                text = ", ".join(f'"{name}"' for name in written)
+                yield [(*source.span(empty[0]), f"({text},)" if len(written) == 1 else f"({text})")]
+
+
+def _written(function: Function, given: list[str]) -> list[str]:
+    """Arguments that the function writes into, and does not make anything else of."""
+    found = set()
+    for node in ast.walk(function):
+        into: list[ast.expr | None] = []
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            into = [node.value]
+        elif isinstance(node, ast.AugAssign):
+            into = [node.target]
+        elif isinstance(node, ast.Call):
+            into = [each.value for each in node.keywords if each.arg == "out"]
+            method = node.func if isinstance(node.func, ast.Attribute) else None
+            if method and method.attr.endswith("_") and not method.attr.endswith("__"):
+                into.append(method.value)
+        found |= {dotted(each) for each in into}
+    made = (each for each in ast.walk(function) if isinstance(each, ast.Assign))
+    other = {dotted(target) for each in made for target in each.targets}
+    return [name for name in given if name in found - other]
+
+
+def twice_in_eager(source: Source, _line: int) -> Changes:
+    """What ``autograd.grad(…, create_graph=True)`` is of runs in eager, which has a derivative."""
+    for call in source.all(ast.Call):
+        again = any(
+            each.arg == "create_graph" and source.of(each.value) == "True" for each in call.keywords
+        )
+        function = source.owner(call)
+        if not (again and call.args and called(call).rpartition(".")[2] == "grad" and function):
+            continue
+        before = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Assign) and each.end_lineno and each.lineno <= call.lineno
+        ]
+        made = [each for each in before if call in ast.walk(each) and _calls([call.args[0]])]
+        names = loaded([call.args[0]])
+        for _ in before if not made else ():
+            makers = [each for each in before if stored(each.targets) & names]
+            made = [each for each in makers if _calls([each.value])]
+            if made or not makers:
+                break
+            names = loaded(each.value for each in makers)
+        if len(made) == 1 and source.alone(made) and source.imports("torch"):
+            pad = source.indent(made[0])
+            head = f'{pad}with torch.compiler.set_stance("force_eager"):\n'
+            yield [(*source.lines(made), head + source.text(made, pad + STEP))]
+
+
+def _calls(values: list[ast.expr]) -> bool:
+    """Whether something may be called in them that is no function of torch, and no method."""
+    calls = (node for each in values for node in ast.walk(each) if isinstance(node, ast.Call))
+    names = {called(call) for call in calls} - _PURE
+    return any("." not in name or name.startswith("self.") for name in names)
+
+
+def traced_each_time(source: Source, line: int) -> Changes:
+    """What a function gives is no constant: ``@assume_constant_result`` goes."""
+    for function in source.all(Function):
+        for mark in function.decorator_list:
+            marked = called(mark).endswith("assume_constant_result")
+            if marked and covers(function, line) and mark.lineno == mark.end_lineno:
+                yield [(*source.lines([mark]), "")]
+
+
+def loaded_inside(source: Source, line: int) -> Changes:
+    """``load_state_dict(state, strict=False)`` finds the keys of a compiled module's weights."""
+    for call in source.all(ast.Call):
+        target = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if call.lineno != line or not call.args or not called(call).endswith(".load_state_dict"):
+            continue
+        owner, state = source.of(target) if target else "", source.of(call.args[0])
+        names = '{key.replace("_orig_mod.", ""): value for key, value in %s.items()}'
+        yield [(*source.span(call.args[0]), names % state)]
+        if target and dotted(target):
+            inside = (*source.span(target), f'getattr({owner}, "_orig_mod", {owner})')
+            yield [inside]
+
+
+# -- read in each call -----------------------------------------------------------------------------
+
+
+def worked_out_once(source: Source, line: int) -> Changes:
+    """What a method works out of attributes that only ``__init__`` sets is worked out there."""
+    function = source.function_at(line)
+    owner = source.class_of(function) if function else None
+    begun = [each for each in getattr(owner, "body", ()) if getattr(each, "name", "") == "__init__"]
+    for node in source.all(ast.Return) + source.all(ast.Assign):
+        value = node.value
+        if function is None or value is None or not begun or not covers(node, line):
+            continue
+        calls = [each for each in ast.walk(value) if isinstance(each, ast.Call)]
+        read = {
+            n.attr
+            for n in ast.walk(value)
+            if isinstance(n, ast.Attribute) and dotted(n.value) == "self"
+        }
+        pure = calls and all(
+            _only_works_out(each, set()) and not called(each).startswith("torch.") for each in calls
+        )
+        known = loaded([value]) <= {"self"} | _PURE
+        set_there = {n.attr for n in ast.walk(begun[0]) if isinstance(n, ast.Attribute)}
+        if not (pure and known and read and read <= set_there) or read & _changed(source, begun[0]):
+            continue
+        name = f"_{function.name.strip('_')}_of_{'_'.join(sorted(read))}"
+        last = begun[0].body[-1]
+        if function is begun[0] or not source.alone([last]) or value.lineno != value.end_lineno:
+            continue
+        end = source.lines([last])[1]
+        made = f"{source.indent(last)}self.{name} = {source.of(value)}\n"
+        yield [(end, end, made), (*source.span(value), f"self.{name}")]
+
+
+def _changed(source: Source, but: ast.AST) -> set[str]:
+    """Attributes that anything except ``but`` sets, or whose contents it may change."""
+    found, inside = set(), set(ast.walk(but))
+    for node in source.nodes:
+        if node in inside:
+            continue
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found.add(node.attr)
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            found.add(dotted(node.value).rpartition(".")[2])
+        if isinstance(node, ast.Call) and called(node).rpartition(".")[2] in _GROWS:
+            found.add(called(node).split(".")[-2] if "." in called(node) else "")
+    return found
+
+
 # -- outside of the model --------------------------------------------------------------------------
 
 

@@ -58,6 +58,14 @@ _ELSEWHERE = (
 
 #: By rule.
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
+    "acc-dropped-operator": (
+        Pattern(around.declared_writes, "compiled graphs in caches don't know it: clear them once"),
+    ),
+    "acc-unlike-eager": (Pattern(around.traced_each_time),),
+    "acc-lost-weights": (Pattern(around.loaded_inside),),
+    "cap-fails-compiled": (
+        Pattern(around.twice_in_eager, "what is differentiated twice runs in eager"),
+    ),
     "gb-data-dependent": (_WHERE, _NO_EXIT),
     "gb-frame-skipped": (_WHERE, _NO_EXIT, _QUIET, Pattern(inside.index_kept), *_ELSEWHERE),
     "gb-side-effect-io": (_QUIET,),
@@ -81,6 +89,9 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         *_ELSEWHERE,
     ),
     "cap-nothing-captured": _ELSEWHERE,
+    "gd-guard-overhead": (
+        Pattern(around.worked_out_once, "a later change of what it reads is not seen"),
+    ),
     "ct-repeated-same-compile": (
         Pattern(around.without_reset, "memory: compiled code is kept", alone=True),
     ),

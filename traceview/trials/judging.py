@@ -10,7 +10,7 @@ from typing import Any
 
 from traceview.diagnosis.sentence import NOISY
 from traceview.torchtext.stages import STAGES
-from traceview.trials.model import Baseline, Cudagraphs, Recommended, Trial, Word
+from traceview.trials.model import Baseline, Cudagraphs, Fixes, Recommended, Trial, Word
 from traceview.trials.reading import Apart, Measured
 from traceview.trials.remedies import AUTOTUNING, CUDAGRAPH_MEMORY, Remedy, code_of
 from traceview.words import numbers as fmt
@@ -23,6 +23,11 @@ NO_CPU_TEMPLATE = (
 )
 NO_TEMPLATE = "torch timed no kernel: it has no template for what this script computes"
 NOTHING_COMPILED = "nothing was compiled: its steps ran in eager"
+FIXED = {
+    "results": "compiled results are wrong without it, and right with it",
+    "failure": "the script fails without it, and runs with it",
+}
+STILL_WRONG = "compiled results are as wrong with it as without it"
 TOO_NOISY = "too noisy to tell: try it alone, for longer or on a quieter machine"
 #: What trials in processes apart do not record.
 _OF_ONE_PROCESS = (
@@ -49,6 +54,7 @@ def judged(
     ended, timed, outputs = measured.ended, measured.ratio, measured.outputs
     interval = timed.interval if timed else None
     verdict: Word
+    fixes: Fixes | None = None
     if ended.state in ("failed", "not_applicable"):
         verdict, why = ended.state, ended.why
         if verdict == "failed" and measured.logged.place:
@@ -63,6 +69,10 @@ def judged(
             verdict = "changes_results"
         if outputs.agree is not True:
             why = outputs.why
+        if remedy.fixes == "results" and verdict != "changes_results":
+            fixes = "results" if outputs.corrected else None
+            verdict = "accepted" if fixes else "no_gain"
+            why = None if fixes else why or STILL_WRONG
     logged, (cudagraphs, cudagraphs_why) = measured.logged, _cudagraphs(remedy, measured, on_gpu)
     moot = {CUDAGRAPH_MEMORY} if on_gpu is False else set()
     moot |= {AUTOTUNING} if logged.autotune_s == 0 else set()
@@ -70,8 +80,7 @@ def judged(
     peak, before = ended.peak_bytes, ended.baseline_peak_bytes
     if peak is not None and before is not None and peak > (1 + MORE_MEMORY) * before:
         price = (*price, f"memory: a peak of {fmt.size(peak)} instead of {fmt.size(before)}")
-    saved = timed.base_ms - timed.other_ms if timed else None
-    compile_s = ended.compile_s
+    saved, compile_s = timed.base_ms - timed.other_ms if timed else None, ended.compile_s
     pays = baseline == "eager" and verdict == "accepted" and compile_s is not None and saved
     as_often = ended.warm_compiles == ended.compiles
     return _trial(
@@ -91,17 +100,14 @@ def judged(
         rmse=outputs.rmse,
         eager_rmse=outputs.eager_rmse,
         debug=ended.debug,
+        fixes=fixes,
         notes=(*_notes(remedy, measured, on_gpu), *_not_of_a_step(remedy, verdict)),
         clock=measured.clock,
         baseline_ms=timed.base_ms if timed else None,
         trial_ms=timed.other_ms if timed else None,
         measured_ms=saved,
         compile_seconds=compile_s,
-        compiles=ended.compiles,
-        graphs=ended.graphs,
-        graph_breaks=ended.graph_breaks,
-        peak_bytes=ended.peak_bytes,
-        baseline_peak_bytes=ended.baseline_peak_bytes,
+        **{name: getattr(ended, name) for name in _OF_ONE_PROCESS[:-1]},
         outputs_agree=outputs.agree,
         price=price,
     )
@@ -155,16 +161,36 @@ def judged_failed(remedy: Remedy, why: str) -> Trial:
     return _trial(remedy, verdict="failed", why=why, pairs=0, price=remedy.price, **none)
 
 
-def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart]) -> Trial | None:
+def judged_apart(
+    remedy: Remedy,
+    usual: Sequence[Apart],
+    changed: Sequence[Apart],
+    as_it_is: Apart | None = None,
+    *,
+    enough: int = ENOUGH_TURNS,
+) -> Trial | None:
     """The trial of a remedy that ran in processes of its own, in turns with the script as it is.
 
     So few are no sample: the interval is from the least to the largest ratio of any two of them. Of
     five and five it is Mann and Whitney's, of 95 %: two on each side are left out.
+
+    ``as_it_is``: a process in which what the remedy is to fix may be seen; ``usual`` are others in
+    eager where the script fails. ``enough`` processes of each kind time what fixes something.
     """
     base, other = _timed_alike(usual, changed)
     error = next((each.error for each in changed if each.error and not each.timed), None)
+    fixes: Fixes | None = None
+    why: str | None = "outputs were not compared: processes apart"
+    if as_it_is is not None and changed:
+        error = error or next((each.error for each in changed if each.error), None)
+        fixes, why = _fixed(remedy, as_it_is, changed)
+        fixes = None if error else fixes
     pairs = min(len(base), len(other))
-    if pairs < ENOUGH_TURNS and not error:
+    # What the time limit has ended says nothing of its results.
+    settled = error or (as_it_is is not None and any(each.timed for each in changed) and not fixes)
+    if refused := next((each.refused for each in changed if each.refused), None):
+        error, settled = refused, True
+    if pairs < (enough if fixes else ENOUGH_TURNS) and not settled:
         return None
     ratio = median(base) / median(other) if pairs else None
     # As findings put it, where the script's own step was timed.
@@ -174,12 +200,21 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
     ratios = sorted(one / another for one in base for another in other)
     out = MOST_OUT if pairs >= ENOUGH_FOR_95 else 0
     interval = (ratios[out], ratios[-1 - out]) if pairs else None
-    failed = error is not None or ratio is None or interval is None
+    verdict: Word = "not_applicable" if refused else "failed"
+    if not error and fixes:
+        verdict = "accepted"
+    elif not error and (as_it_is is not None or ratio is None or interval is None):
+        verdict = "no_gain" if as_it_is is not None else "failed"
+    elif not error:
+        verdict = _verdict(ratio, interval)  # type: ignore[arg-type]
+    in_eager = ("timed against the script in eager",) if remedy.fixes == "failure" and pairs else ()
     seconds = [each.compile_s for each in changed if each.compile_s is not None]
     return _trial(
         remedy,
-        verdict="failed" if failed else _verdict(ratio, interval),  # type: ignore[arg-type]
-        why=error.partition("\n")[0] if error else "outputs were not compared: processes apart",
+        verdict=verdict,
+        why=error.partition("\n")[0] if error else why,
+        fixes=fixes,
+        notes=in_eager,
         ratio=ratio,
         interval=interval,
         pairs=pairs,
@@ -189,9 +224,30 @@ def judged_apart(remedy: Remedy, usual: Sequence[Apart], changed: Sequence[Apart
         trial_ms=after,
         measured_ms=before - after if before is not None and after is not None else None,
         compile_seconds=seconds[0] if seconds else None,
-        **dict.fromkeys(_OF_ONE_PROCESS),
+        **dict.fromkeys(_OF_ONE_PROCESS) | {"outputs_agree": True if fixes and not why else None},
         price=remedy.price,
     )
+
+
+def _fixed(
+    remedy: Remedy, as_it_is: Apart, changed: Sequence[Apart]
+) -> tuple[Fixes | None, str | None]:
+    """Whether the script shows what is wrong, and none of it with the remedy; why not, or a doubt.
+
+    What a rule says of the diagnosed run is looked for in a process as long as the remedy's own.
+    """
+    wrong = frozenset[str]().union(*(each.wrong for each in changed))
+    if remedy.fixes == "failure" and not as_it_is.error:
+        return None, "the script as it is did not fail in a process as long as the remedy's"
+    if remedy.fixes == "results" and not as_it_is.wrong.intersection(remedy.rules):
+        return None, f"{', '.join(remedy.rules)}: not seen in a process as long as the remedy's"
+    if wrong:
+        return None, f"{STILL_WRONG}: {', '.join(sorted(wrong))}"
+    if any(each.results for each in changed):
+        return remedy.fixes, None
+    # Of what only a comparison shows, its absence says nothing.
+    known = "acc-unlike-eager" not in as_it_is.wrong
+    return remedy.fixes if known else None, "results could not be compared with eager's"
 
 
 def _timed_alike(
@@ -215,6 +271,8 @@ def _timed_alike(
 
 
 def _trial(remedy: Remedy, **found: Any) -> Trial:  # noqa: ANN401 (fields of Trial)
+    if fixes := found.get("fixes"):
+        found["notes"] = (FIXED[fixes], *found["notes"])
     return Trial(
         name=remedy.name,
         rule=next(iter(remedy.rules), None),
@@ -253,9 +311,9 @@ def first_broken(trials: Iterable[Trial]) -> str | None:
 
 
 def accepted(trials: Iterable[Trial]) -> list[Trial]:
-    """The accepted ones, the fastest first."""
+    """The accepted ones: those that fix what is wrong, and then the fastest, first."""
     found = [trial for trial in trials if trial.verdict == "accepted"]
-    return sorted(found, key=lambda trial: -(trial.ratio or 0.0))
+    return sorted(found, key=lambda trial: (trial.fixes is None, -(trial.ratio or 0.0)))
 
 
 def by_a_hair(trial: Trial) -> bool:
@@ -263,7 +321,8 @@ def by_a_hair(trial: Trial) -> bool:
 
     On a scale of logarithms; a range of processes apart is no interval.
     """
-    if trial.verdict != "accepted" or trial.apart or not trial.ratio or not trial.interval:
+    settled = trial.verdict != "accepted" or trial.apart or trial.fixes
+    if settled or not trial.ratio or not trial.interval:
         return False
     low = log(trial.interval[0])
     return low < (log(trial.ratio) - low) / 2
@@ -288,12 +347,17 @@ def recommended(good: Sequence[Trial], whole: Trial | None) -> Recommended | Non
     if not good:
         return None
     fastest = good[0]
+    if fastest.fixes:  # what leaves results wrong is no alternative
+        good = [trial for trial in good if trial.fixes]
+        whole = whole if whole is not None and whole.fixes else None
     alike = [trial for trial in good if trial is fastest or not beyond_noise(fastest, trial)]
     best = min(alike, key=lambda trial: bool(trial.price))
     reasons = ["the fastest of those accepted"] if len(good) > 1 else []
+    if fastest.fixes:
+        reasons = [FIXED[fastest.fixes], *(["the fastest that does"] if len(good) > 1 else [])]
     if best is not fastest:
         other = f"{fastest.name} ({fmt.ratio(fastest.ratio)})"
-        reasons = [f"as fast as {other} but for noise, without its price"]
+        reasons[-1:] = [f"as fast as {other} but for noise, without its price"]
     parts: tuple[str, ...] = (best.name,)
     if whole is not None:
         ratio = fmt.ratio(whole.ratio)
@@ -322,6 +386,7 @@ def recommended(good: Sequence[Trial], whole: Trial | None) -> Recommended | Non
         patch=best.patch,
         price=best.price,
         why="; ".join(reasons),
+        fixes=best.fixes,
     )
 
 

@@ -19,6 +19,8 @@ Word = Literal["accepted", "no_gain", "slower", "changes_results", "failed", "no
 VERDICTS: tuple[Word, ...] = get_args(Word)
 #: What trials are compared with.
 Baseline = Literal["compiled", "eager"]
+#: What a remedy does away with: wrong results of compiled code, or an error that ends the script.
+Fixes = Literal["results", "failure"]
 #: Whether calls replay a cudagraph; ``skipped``: they were to, and torch left it.
 Cudagraphs = Literal["yes", "skipped", "no"]
 
@@ -40,6 +42,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     ``break_even_steps``: the number after which the compile seconds have paid off against eager.
     ``max_abs_diff`` is the largest difference from eager of the output whose error is largest for
     its size, ``rmse`` its error against float64, ``eager_rmse`` eager's own.
+
+    ``fixes``: compiled results are wrong without it and right with it, or the script fails without
+    it and runs with it; it is accepted for that, however fast it is. Of a script that fails
+    compiled, the ratio is against eager.
     """
 
     name: str
@@ -77,11 +83,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     rmse: float | None = None
     eager_rmse: float | None = None
     debug: str | None = None
+    fixes: Fixes | None = None
     notes: tuple[str, ...] = ()
 
     def is_open(self, ratio: float) -> bool:
         """Whether it is accepted, but may gain less than that, or not, but seems to gain more."""
-        if self.ratio is None or self.interval is None:
+        if self.ratio is None or self.interval is None or self.fixes:
             return False
         if self.verdict == "accepted":
             return self.interval[0] < ratio
@@ -103,6 +110,7 @@ class Recommended(msgspec.Struct, frozen=True, kw_only=True):
     patch: str | None
     price: tuple[str, ...]
     why: str
+    fixes: Fixes | None = None
 
 
 class NotTried(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,15 +13,20 @@ import msgspec
 import polars as pl
 from msgspec.structs import replace
 
+from traceview.derive import derive
 from traceview.derive.compiler.first_calls import outermost_autotuning
 from traceview.derive.figures import PairedRatio, ratio_of_pairs
 from traceview.derive.pairs import Pair, Stances, paired, per_step_ms
+from traceview.diagnosis.excerpts import source_reader
 from traceview.json_errors import NOT_JSON
-from traceview.parse import structured, textlogs
+from traceview.parse import parse_run, structured, textlogs
 from traceview.parse.collected import table_of
 from traceview.parse.collected.events import Event, Process, read_processes
 from traceview.parse.damage import Damage
 from traceview.parse.keys import CompileKeys
+from traceview.reading import of_chosen
+from traceview.rules import run_rules
+from traceview.rules.choice import choose
 from traceview.run import TICKS, Manifest, PassRecord, Run
 from traceview.torchtext.cudagraphs import partition_reason, run_id
 from traceview.trials.model import Baseline, Cudagraphs
@@ -55,7 +60,8 @@ class Outputs(msgspec.Struct, frozen=True):
     """Whether a trial's outputs and gradients agree with eager's, and what to say of it.
 
     ``agree`` is None where none could be compared. Where what runs without the trial differs from
-    eager just as well, the trial has changed nothing.
+    eager just as well, the trial has changed nothing; where it differs and the trial's agree, all
+    of them, they are ``corrected``.
     """
 
     agree: bool | None = None
@@ -63,6 +69,7 @@ class Outputs(msgspec.Struct, frozen=True):
     max_abs_diff: float | None = None
     rmse: float | None = None
     eager_rmse: float | None = None
+    corrected: bool = False
 
 
 class Logged(msgspec.Struct, frozen=True):
@@ -108,7 +115,8 @@ class Apart(msgspec.Struct, frozen=True):
 
     ``step_ms``: the median of its blocks, which are calls of ``anchor``; None: it ended before,
     ``error`` if by an exception. ``loops``: (milliseconds of an iteration, how many) by loop of the
-    script.
+    script. ``refused``: why its settings could not be in force. Where results were checked,
+    ``wrong`` are the rules that say that they are, and ``results`` is how many were compared.
     """
 
     step_ms: float | None = None
@@ -117,6 +125,9 @@ class Apart(msgspec.Struct, frozen=True):
     clock: str | None = None
     compile_s: float | None = None
     error: str | None = None
+    refused: str | None = None
+    wrong: frozenset[str] = frozenset()
+    results: int = 0
 
     @property
     def timed(self) -> bool:
@@ -124,7 +135,22 @@ class Apart(msgspec.Struct, frozen=True):
         return self.step_ms is not None or bool(self.loops)
 
 
-def read_apart(raw: Path) -> Apart:
+def checked(raw: Path) -> tuple[frozenset[str], int]:
+    """Rules that say of the process with the raw folder ``raw`` that compiled results are wrong.
+
+    And how many results of its compiled code were compared with eager's at its end.
+    """
+    record = PassRecord("cold", raw.relative_to(raw.parent.parent).as_posix())
+    run = Run(raw.parent.parent, Manifest(passes=[record]))
+    parsed = parse_run(run)
+    rules = [rule for rule in choose().rules if rule.name.startswith("acc-")]
+    findings, _ = run_rules(of_chosen(derive(parsed, {}, source_reader(run, parsed))), rules)
+    ends = parsed["end_checks"].to_dicts() if parsed.has("end_checks") else []
+    wrong = frozenset(finding.rule for finding in findings if finding.is_wrong)
+    return wrong, sum(row["results"] or 0 for row in ends)
+
+
+def read_apart(raw: Path, *, with_results: bool = False) -> Apart:
     """The process with the raw folder ``raw``; of several ranks the first one."""
     loops: dict[str, tuple[float, int]] = {}
     with suppress(OSError, *NOT_JSON, msgspec.ValidationError, AttributeError, KeyError, TypeError):
@@ -151,6 +177,8 @@ def read_apart(raw: Path) -> Apart:
     )
     compiles = [_number(event, "duration_ms") for event in main.of("compile")]
     error = next(iter(main.of("error")), None)
+    tried = next(iter(main.of("trial")), None)
+    wrong, results = checked(raw) if with_results and not error else (frozenset[str](), 0)
     return Apart(
         step_ms=median(ms for row in longest if (ms := per_step_ms(row))) if longest else None,
         anchor=names.get(longest[0]["anchor_region_id"]) if longest else None,
@@ -158,6 +186,9 @@ def read_apart(raw: Path) -> Apart:
         clock=longest[0]["clock"] if longest else None,
         compile_s=sum(compiles) / 1e3 if compiles else None,
         error=f"{error.get('type')}: {error.get('message')}" if error else None,
+        refused=tried.get("why") if tried else None,
+        wrong=wrong,
+        results=results,
     )
 
 
@@ -288,9 +319,12 @@ def _outputs(checks: Iterable[Event], compared: Iterable[Event]) -> Outputs:
                 eager = _number(row, "eager_rmse")
                 said += f", error against float64 {rmse:.2g}, eager's {eager:.2g}"
         return Outputs(False, f"{output} differs from eager: {said}", **errors)
-    same = [runs for runs in rows.values() if runs.get(TRIAL, {}).get("same") is True]
-    if same:
-        return Outputs(True, **errors)
+    known = {
+        run: [r[run]["same"] for r in rows.values() if run in r] for run in (TRIAL, "compiled")
+    }
+    if True in known[TRIAL]:
+        corrected = all(known[TRIAL]) and False in known["compiled"]
+        return Outputs(True, corrected=corrected, **errors)
     reasons = (row.get("why") for row in compared if row.get("compared") is False)
     why = next((reason for reason in reasons if isinstance(reason, str)), None)
     return Outputs(None, f"outputs were not compared{f': {why}' if why else ''}")

@@ -15,15 +15,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import PurePath
+from typing import cast
 
 import msgspec
 from msgspec.structs import replace
 
 from traceview.derive.syntax import ReadSource
-from traceview.rules.finding import Finding
+from traceview.rules.finding import THE_END, Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
 from traceview.trials.edits import edits
-from traceview.trials.model import NotTried
+from traceview.trials.model import Fixes, NotTried
 from traceview.words.names import at_line
 
 #: Settings of one trial, as ``--only`` takes them.
@@ -38,6 +39,8 @@ _SLOW_TO_COMPILE = re.compile(
     r"mode=max-autotune|max_autotune|coordinate_descent_tuning|recompile_limit|cache_size_limit"
 )
 _SLOW_COST = 4.0
+#: Rules whose evidence is a call that was compiled for it, so that blocks in one process will do.
+_AFRESH = ("acc-backend-bug", "acc-low-precision")
 _HEADER = re.compile(r"^--- [^\n]*\n\+\+\+ [^\n]*\n")
 CUDAGRAPH_MEMORY = (
     "memory: cudagraphs keep their pool, and a call overwrites the results of the one before"
@@ -93,7 +96,8 @@ class Remedy(msgspec.Struct, frozen=True):
     ``rules`` are those whose findings offer it, with what they expect of it in ms per step and, for
     the start, in seconds; None: no finding gives that figure. ``costs``: what the patch costs.
     ``alone``: blocks don't show what it saves, whole processes do. ``arguments`` of the script that
-    it is tried with, after its own.
+    it is tried with, after its own. ``fixes``: what a finding that offers it says is wrong, if that
+    is not time; ``afresh``: newly compiled code shows it.
     """
 
     name: str
@@ -105,6 +109,8 @@ class Remedy(msgspec.Struct, frozen=True):
     costs: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     alone: bool = False
+    fixes: Fixes | None = None
+    afresh: bool = False
 
     @property
     def price(self) -> tuple[str, ...]:
@@ -123,11 +129,15 @@ class Remedy(msgspec.Struct, frozen=True):
         return self.patch is not None or any(each.startswith("env.") for each in self.settings)
 
     @property
-    def weight(self) -> tuple[bool, float, float]:
-        """What it is expected to gain over what it costs to try; the least comes first."""
+    def weight(self) -> tuple[bool, bool, float, float]:
+        """What it is expected to gain over what it costs to try; the least comes first.
+
+        What is wrong comes before what is slow.
+        """
         slow = any(_SLOW_TO_COMPILE.search(setting) for setting in self.settings)
         cost = _SLOW_COST if slow else 1.0
         return (
+            self.fixes is None,
             self.predicted_ms is None,
             -(self.predicted_ms or 0.0) / cost,
             -(self.predicted_s or 0.0) / cost,
@@ -179,6 +189,7 @@ def offered(
                     rules=tuple(dict.fromkeys((*known.rules, *remedy.rules))),
                     predicted_ms=_larger(known.predicted_ms, remedy.predicted_ms),
                     predicted_s=_larger(known.predicted_s, remedy.predicted_s),
+                    fixes=known.fixes or remedy.fixes,
                 )
             found[key] = remedy
     tried = {rule for remedy in found.values() for rule in remedy.rules}
@@ -219,7 +230,11 @@ def _within(finding: Finding, cwd: str, read: ReadSource) -> Iterator[tuple[str,
 
     What takes a symptom away answers its cause, too.
     """
-    own, cost = _of(finding, cwd, read), finding.whole_cost or finding.cost
+    cost, fixes = finding.whole_cost or finding.cost, cast("Fixes | None", None)
+    if finding.is_wrong or finding.cost == THE_END:
+        fixes = "results" if finding.is_wrong else "failure"
+    afresh = finding.rule in _AFRESH
+    own = [replace(each, fixes=fixes, afresh=afresh) for each in _of(finding, cwd, read)]
     below = [pair for each in finding.symptoms for pair in _within(each, cwd, read)]
     answers: list[Remedy | None] = [*own, *(remedy for _, remedy in below if remedy is not None)]
     for remedy in answers or [None]:

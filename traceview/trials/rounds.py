@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -74,16 +75,18 @@ class Process(msgspec.Struct, frozen=True):
 
 #: Runs the target again with these remedies, which have the same arguments; a limit in seconds.
 Ask = Callable[[Sequence[Remedy], float], Process]
-#: Runs it with one remedy all the way, or as it is (None).
-AskApart = Callable[[Remedy | None, float], Process]
+#: Runs it with one remedy all the way, or as it is (None); with its results checked at the end, or
+#: all in eager.
+AskApart = Callable[[Remedy | None, float, Literal["timed", "checked", "eager"]], Process]
 
 
 class Plan(msgspec.Struct, frozen=True):
     """What is to be tried, and ``spare``: what is known to have no remedy, with the reason.
 
-    ``compiles``: whether the script compiles anything, so that its calls can be switched.
-    ``on_gpu``: whether the script's steps run on one; ``launch_bound``: whether they wait for
-    launches. None: not known. ``known``: trials that are not carried out again.
+    ``compiles``: whether the script compiles anything, so that its calls can be switched;
+    ``fails``: whether it ends with an error. ``on_gpu``: whether the script's steps run on one;
+    ``launch_bound``: whether they wait for launches. None: not known. ``known``: trials that are
+    not carried out again.
     """
 
     remedies: tuple[Remedy, ...]
@@ -92,6 +95,7 @@ class Plan(msgspec.Struct, frozen=True):
     spare: tuple[NotTried, ...] = ()
     together: bool = True
     compiles: bool = True
+    fails: bool = False
     on_gpu: bool | None = None
     launch_bound: bool | None = None
     known: tuple[Trial, ...] = ()
@@ -155,6 +159,7 @@ class _Rounds:
         self.interrupted = False
         self.sizes: int | None = None
         self._outside: list[Remedy] = []
+        self._usual: dict[str, list[Apart]] = {"timed": [], "checked": [], "eager": []}
 
     @property
     def _left(self) -> float:
@@ -182,9 +187,7 @@ class _Rounds:
 
         ``apart``: what can't be switched waits for `run_apart`.
         """
-        at_once = [
-            each for each in remedies if each.outside and (each.alone or not self._plan.compiles)
-        ]
+        at_once = [each for each in remedies if self._waits(each)]
         self._outside += at_once
         pending = [remedy for remedy in remedies if remedy not in at_once]
         why: dict[str, str] = {}
@@ -233,6 +236,15 @@ class _Rounds:
         self.not_tried += [
             remedy.untried(why[remedy.name]) for remedy in pending if remedy not in alone
         ]
+
+    def _waits(self, remedy: Remedy) -> bool:
+        """Whether it is tried in processes of its own from the start.
+
+        What is wrong may be so only of what was compiled before it was switched on.
+        """
+        if remedy.fixes and not remedy.afresh:
+            return self._plan.baseline == "compiled"
+        return remedy.outside and (remedy.alone or not self._plan.compiles)
 
     def _enough(self, remedy: Remedy, parts: Sequence[Measured], pairs: int) -> bool:
         """Whether the processes that ended too early make a trial; it is then among the others."""
@@ -283,36 +295,68 @@ class _Rounds:
         ]
 
     def run_apart(self) -> None:
-        """What can't be switched in a process that runs: in turns with the script as it is."""
-        usual: list[Apart] = []
-        for remedy in self._outside:
-            changed: list[Apart] = []
-            for turn in range(MORE_TURNS):
-                trial = judged_apart(remedy, usual, changed) if turn >= TURNS else None
-                if turn >= TURNS and not (trial and trial.is_open(LITTLE)):
-                    break
-                if len(usual) <= turn and not self._once(None, usual):
-                    break
-                if not self._once(remedy, changed):
-                    break
-            if trial := judged_apart(remedy, usual, changed):
+        """What can't be switched in a process that runs: in turns with the script as it is.
+
+        What leaves a callable in eager comes last, and not where something else fixes the same.
+        """
+        for remedy in sorted(self._outside, key=_leaves_out):
+            others = [trial for trial in self.trials if trial.fixes]
+            if _leaves_out(remedy) and any({*each.rules} & {*remedy.rules} for each in others):
+                self.not_tried.append(remedy.untried(f"{others[0].name} fixes it"))
+                continue
+            trial, changed = self._alone(remedy)
+            if trial:
                 self.trials.append(trial)
             elif self.interrupted or self._left < LEAST_S:
                 why = "interrupted" if self.interrupted else self._spent
                 self.not_tried.append(remedy.untried(why))
             else:
+                usual = self._usual["timed"]
                 known = usual and changed and all(each.timed for each in (*usual, *changed))
                 self.not_tried.append(remedy.untried(_UNLIKE if known else _ENDED))
 
-    def _once(self, remedy: Remedy | None, found: list[Apart]) -> bool:
+    def _alone(self, remedy: Remedy) -> tuple[Trial | None, list[Apart]]:
+        """Its trial, None where there is no verdict, and what its own processes measured."""
+        fixes, changed = remedy.fixes is not None, list[Apart]()
+        usual = self._usual["checked" if fixes else "timed"]
+        if fixes and not usual:
+            self._once(None, usual, "checked")
+        as_it_is = usual[0] if fixes and usual else None
+        if self._plan.fails:
+            usual = self._usual["eager"]
+        for turn in range(MORE_TURNS):
+            trial = judged_apart(remedy, usual, changed, as_it_is)
+            if fixes and trial:
+                break
+            if turn >= TURNS and not (trial and trial.is_open(LITTLE)):
+                break
+            if len(usual) <= turn and not self._once(
+                None, usual, "eager" if self._plan.fails else "checked" if fixes else "timed"
+            ):
+                break
+            if not self._once(remedy, changed, "checked" if fixes else "timed"):
+                break
+        return judged_apart(remedy, usual, changed, as_it_is, enough=1), changed
+
+    def _once(
+        self,
+        remedy: Remedy | None,
+        found: list[Apart],
+        how: Literal["timed", "checked", "eager"],
+    ) -> bool:
         """Add one process's figures to ``found``; whether another one can follow."""
         if self.interrupted or self._left < LEAST_S:
             return False
-        process = self._ask_apart(remedy, self._left)
+        process = self._ask_apart(remedy, self._left, how)
         self.interrupted = process.ending == "interrupted"
-        apart = read_apart(process.raw)
+        apart = read_apart(process.raw, with_results=how == "checked")
         found.append(apart)
         return apart.timed
+
+
+def _leaves_out(remedy: Remedy) -> bool:
+    only = all(each.startswith("eager=") for each in remedy.settings)
+    return remedy.fixes is not None and bool(remedy.settings) and only
 
 
 def _joined(good: Sequence[Trial]) -> Remedy | None:
@@ -324,7 +368,7 @@ def _joined(good: Sequence[Trial]) -> Remedy | None:
     parts: list[Trial] = []
     patch: str | None = None
     for trial in good:
-        if trial.apart:
+        if trial.apart or good[0].fixes != trial.fixes:
             continue
         names = {setting: setting.partition("=")[0] for setting in trial.settings}
         keys = {  # what each sets
