@@ -67,3 +67,15 @@ class Padding:
                 raise NotPadded(f"an output has {what} of the padded size: it can't be sliced back")
             value = value.narrow(dim, 0, size)
         return value
+
+
+def channels_last(values: Any, torch: Any) -> Any:
+    """``values`` with every tensor of four dimensions in that memory format."""
+    from torch.utils._pytree import tree_map
+
+    def laid_out(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dim() != 4:
+            return value
+        return value.contiguous(memory_format=torch.channels_last)
+
+    return tree_map(laid_out, values)

@@ -8,6 +8,7 @@
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
     guards=skip                         eager=NAME      pad=ARGUMENT:DIMENSION:SIZE/SIZE/…
     blocks=CLASS                        modules of this class are compiled, not what holds them
+    compile=FUNCTION                    this function, or method CLASS.NAME, is compiled as well
     env.NAME=VALUE                      an environment variable: tried in processes of its own
 
 A value is a Python literal; what is none is a string.
@@ -34,6 +35,7 @@ Kind = Literal[
     "pad",
     "env",
     "blocks",
+    "function",
 ]
 
 _COMPILE = ("mode", "dynamic", "backend", "fullgraph")
@@ -115,6 +117,8 @@ def _named(name: str, value: Any) -> Setting | None:
         return Setting("around", name, value)
     if name in ("eager", "blocks"):
         return Setting(name, str(value))  # type: ignore[arg-type]
+    if name == "compile" and _NAME.fullmatch(str(value)):
+        return Setting("function", str(value))
     if name == "guards" and value == "skip":
         return Setting("guards", name, value)
     if name == "pad" and (pad := _PAD.fullmatch(str(value))):

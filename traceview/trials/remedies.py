@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from traceview.derive.syntax import ReadSource
 from traceview.rules.finding import Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
-from traceview.trials.edits import edits
+from traceview.trials.edits import compiled_as_well, edits
 from traceview.trials.model import NotTried
 from traceview.words.names import at_line
 
@@ -76,6 +76,7 @@ _LINES = {
     ),
     "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
+    "compile": "{0} = torch.compile({0})  # or @torch.compile above its definition",
     "blocks": (
         "for module in model.modules():  # in place of torch.compile(model)\n"
         "    if type(module).__name__ == {1}:\n"
@@ -247,6 +248,7 @@ def _of(finding: Finding, cwd: str, read: ReadSource) -> list[Remedy]:
         if not (cwd and file.is_relative_to(cwd)):
             text = _HEADER.sub(lambda _: f"--- {file}\n+++ {file}\n", text)
         found.append(Remedy(f"patch {at_line(file.name, place.line)}", patch=f"{text}\n"))
+    found += [named([setting]) for setting in compiled_as_well(finding, read)]
     return found + [
         Remedy(
             f"patch {at_line(PurePath(edit.file).name, edit.line)}",
