@@ -33,6 +33,30 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "a compiled function that another one calls in a loop": (
+        "ap-call-overhead",
+        "@torch.compile",
+        """
+        @torch.compile(dynamic=False)
+        def update(a, result):
+            return a + result, a - result
+
+        def play(ratings, results):
+            for g in range(60):
+                ratings[g], _ = update(ratings[g], results[g])
+            return ratings
+        """,
+        """
+        def update(a, result):
+            return a + result, a - result
+
+        @torch.compile(dynamic=False)
+        def play(ratings, results):
+            for g in range(60):
+                ratings[g], _ = update(ratings[g], results[g])
+            return ratings
+        """,
+    ),
     "a copy of a compiled module": (
         "cap-copy-in-eager",
         "deepcopy",
@@ -676,6 +700,37 @@ def test_a_module_whose_other_method_is_called_has_two_ways():
 
 
 NEARLY = {
+    "a compiled function in a loop that reads values": (
+        "ap-call-overhead",
+        "a + 1",
+        """
+        @torch.compile
+        def update(a):
+            return a + 1
+
+        def main(a):
+            for step in range(60):
+                a = update(a)
+            print(a)
+        """,
+    ),
+    "a compiled function that two others call": (
+        "ap-call-overhead",
+        "a + 1",
+        """
+        @torch.compile
+        def update(a):
+            return a + 1
+
+        def one(a):
+            for step in range(60):
+                a = update(a)
+
+        def two(a):
+            for step in range(60):
+                a = update(a)
+        """,
+    ),
     "a copy in a list": (
         "cap-copy-in-eager",
         "deepcopy",

@@ -312,6 +312,31 @@ def parsed_once(source: Source, line: int) -> Changes:
         ]
 
 
+def caller_compiled(source: Source, line: int) -> Changes:
+    """A compiled function that one other calls in a loop: that one is compiled in its place."""
+    functions = (each for each in source.all(Function) if source.compiling(each))
+    names = {called(each) for each in source.all(ast.Call) if each.lineno == line}
+    for function in functions:
+        calls = [each for each in source.all(ast.Call) if dotted(each.func) == function.name]
+        owners = {source.owner(each) for each in calls}
+        caller = owners.pop() if len(owners) == 1 else None
+        marks = source.compiling(function)
+        here = function.name in names or any(covers(each, line) for each in (function, *marks))
+        if caller is None or not here:
+            continue
+        loops = [each for each in ast.walk(caller) if isinstance(each, ast.For)]
+        looped = all(any(call in ast.walk(loop) for loop in loops) for call in calls)
+        if (
+            looped
+            and not caller.decorator_list
+            and _qualified(source, caller)
+            and _captured(caller)
+        ):
+            at = source.lines([caller])[0]
+            new = "".join(f"{source.indent(caller)}@{source.of(each)}\n" for each in marks)
+            yield [*((*source.lines([each]), "") for each in marks), (at, at, new)]
+
+
 def compiled_too(source: Source, line: int) -> Iterator[str]:
     """Functions that hold the tensors' work of ``line``, as ``compile=`` names them.
 
@@ -355,19 +380,21 @@ def _qualified(source: Source, function: Function) -> str:
 
 def _is_tensors_work(source: Source, function: Function) -> bool:
     """Whether it computes with tensors, by the names of what it calls, and does nothing else."""
-    nodes = list(ast.walk(function))
-    others = ast.Yield | ast.YieldFrom | ast.Await | ast.FunctionDef
-    if any(isinstance(node, others) for node in nodes if node is not function):
-        return False
-    if source.compiling(function) or function.name.startswith("__"):
-        return False
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    names = {called(node) for node in calls}
-    methods = [f".{node.func.attr}" for node in calls if isinstance(node.func, ast.Attribute)]
-    if _BREAKS & {*names, *methods}:
-        return False
+    calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    methods = [f".{each.attr}" for each in calls if isinstance(each, ast.Attribute)]
     found = [each for each in methods if each.endswith("_") or each in _ON_TENSORS]
-    return len(found) >= FEW_OPERATORS
+    plain = not source.compiling(function) and not function.name.startswith("__")
+    return plain and _captured(function) and len(found) >= FEW_OPERATORS
+
+
+def _captured(function: Function) -> bool:
+    """Whether nothing in its own text ends a graph."""
+    nodes = [node for node in ast.walk(function) if node is not function]
+    others = ast.Yield | ast.YieldFrom | ast.Await | ast.FunctionDef
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    methods = {f".{each.func.attr}" for each in calls if isinstance(each.func, ast.Attribute)}
+    names = {called(each) for each in calls}
+    return not (any(isinstance(node, others) for node in nodes) or _BREAKS & (names | methods))
 
 
 def _read_only(source: Source, function: Function, given: list[str]) -> set[str] | None:

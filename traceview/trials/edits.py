@@ -88,6 +88,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "rc-object-identity": (_ONCE,),
     "rc-backend-mismatch": (_ONCE,),
     "rc-container-length": (_APPENDED,),
+    "ap-call-overhead": (Pattern(around.caller_compiled, "compile time: the loop is unrolled"),),
     "ap-not-in-model": (
         Pattern(around.remembered, "memory: a result is kept for each argument"),
         Pattern(around.parsed_once, "memory: a result is kept for each text"),
