@@ -1,6 +1,8 @@
-"""Functions outside of what the script compiles, compiled as well while a trial is on.
+"""What is compiled in other places than the script compiles, while a trial is on.
 
-All that have a reference to the function get the compiled one: its code hands the call over to a
+Functions outside of what it compiles, compiled as well; and the blocks within, each alone.
+
+All that have a reference to a function get the compiled one: its code hands the call over to a
 name that is put into its globals meanwhile, which Dynamo follows as it follows a decorator. The
 first call runs as it is: one that calls what the script compiles is no such function, as its calls
 are what steps are counted by. What it was given then is kept, and run again on copies at the end.
@@ -168,3 +170,21 @@ def _own_name(function: FunctionType) -> str:
     """Its qualified name by the code: a decorator's wrapper only borrows the name."""
     name = function.__qualname__
     return name if function.__code__.co_name == name.rpartition(".")[2] else ""
+
+
+def in_blocks(
+    original: Callable[..., Any], calls: list[tuple[dict[str, Any], Callable[..., Any]]]
+) -> Callable[..., Any]:
+    """``original``, in which these modules are called so, as ``torch.nn.Module.compile`` has it."""
+
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        for attributes, call in calls:
+            attributes["_compiled_call_impl"] = call
+        try:
+            return original(*args, **kwargs)
+        finally:
+            for attributes, _ in calls:
+                del attributes["_compiled_call_impl"]
+
+    hide_from_dynamo(inside)
+    return inside

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from .also import Also, NoFunction
+from .also import Also, NoFunction, in_blocks
 from .clock import gpu_in_use
 from .compiles import (
     Counts,
@@ -283,7 +283,7 @@ class Trial:
         """``original``, compiled as the script does it but for the settings."""
         if blocks := self._blocks(original):
             calls = [(vars(b), self.compiled_alone(b._call_impl, how)) for b in blocks]
-            return self.within(_in_blocks(original, calls), original)
+            return self.within(in_blocks(original, calls), original)
         result = self.compiled_alone(original, how)
         call = result.forward if isinstance(original, self._torch.nn.Module) else result
         inner = getattr(call, "_torchdynamo_orig_callable", None)
@@ -485,21 +485,3 @@ class Trial:
             if each.dim() == 4 and not each.is_contiguous(memory_format=last):
                 stack.callback(restride, each, each.stride())
                 each.data = each.data.contiguous(memory_format=last)
-
-
-def _in_blocks(
-    original: Callable[..., Any], calls: list[tuple[dict[str, Any], Callable[..., Any]]]
-) -> Callable[..., Any]:
-    """``original``, in which these modules are called so, as ``torch.nn.Module.compile`` has it."""
-
-    def inside(*args: Any, **kwargs: Any) -> Any:
-        for attributes, call in calls:
-            attributes["_compiled_call_impl"] = call
-        try:
-            return original(*args, **kwargs)
-        finally:
-            for attributes, _ in calls:
-                del attributes["_compiled_call_impl"]
-
-    hide_from_dynamo(inside)
-    return inside

@@ -321,7 +321,9 @@ def caller_compiled(source: Source, line: int) -> Changes:
         owners = {source.owner(each) for each in calls}
         caller = owners.pop() if len(owners) == 1 else None
         marks = source.compiling(function)
-        here = function.name in names or any(covers(each, line) for each in (function, *marks))
+        here = (
+            function.name in names or covers(function, line) or any(covers(m, line) for m in marks)
+        )
         if caller is None or not here:
             continue
         loops = [each for each in ast.walk(caller) if isinstance(each, ast.For)]
@@ -347,7 +349,6 @@ def compiled_too(source: Source, line: int) -> Iterator[str]:
     functions = {name: each for name, each in named if name}
     around = source.function_at(line)
     owner = source.class_of(around) if around else None
-    statement = source.at(line, ast.stmt)
     torchs = {
         each.asname or each.name: f"{node.module}.{each.name}"
         for node in source.all(ast.ImportFrom)
@@ -355,8 +356,7 @@ def compiled_too(source: Source, line: int) -> Iterator[str]:
         for each in node.names
         if each.name.islower()
     }
-    nodes = ast.walk(statement) if statement else ()
-    here = (each for each in nodes if isinstance(each, ast.Call) and covers(each, line))
+    here = (each for each in source.all(ast.Call) if covers(each, line))
     for name in dict.fromkeys(map(called, here)):
         if owner is not None and name.startswith("self."):
             name = f"{owner.name}.{name.removeprefix('self.')}"
