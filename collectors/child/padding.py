@@ -1,4 +1,4 @@
-"""What is done around a call: tensors padded up to a size, or laid out, blocks called compiled."""
+"""Calls whose tensors are padded up to one of a few sizes, and whose outputs are sliced back."""
 
 from __future__ import annotations
 
@@ -34,8 +34,48 @@ class Padding:
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, always: bool) -> Any:
         """Call it so; with ``always`` no size is left as it is."""
+        from torch.utils._pytree import tree_map
+
+        bound = self._signature.bind(*args, **kwargs)
+        grown: set[tuple[int, int, int]] = set()
+        for pad in self._pads:
+            dim, sizes = pad.value
+            tensor = bound.arguments.get(pad.name)
+            if not isinstance(tensor, self._torch.Tensor) or tensor.dim() <= dim:
+                raise NotPadded(f"a call has no tensor {pad.name} with a dimension {dim}")
+            size = tensor.shape[dim]
+            fitting = [each for each in sizes if each > size or (each == size and not always)]
+            if not fitting and not always:
+                raise NotPadded(f"{pad.name} has the size {size}, above {sizes[-1]}")
+            to = fitting[0] if fitting else size + _BEYOND
+            if to == size:
+                continue
+            grown.add((dim, size, to))
+            more = [0, 0] * (tensor.dim() - dim - 1) + [0, to - size]
+            bound.arguments[pad.name] = self._torch.nn.functional.pad(tensor, more)
+        result = self._call(*bound.args, **bound.kwargs)
+        return tree_map(lambda value: self._sliced(value, grown), result) if grown else result
+
+    def _sliced(self, value: Any, grown: set[tuple[int, int, int]]) -> Any:
+        """One output as it would be without padding."""
+        if not isinstance(value, self._torch.Tensor):
+            return value
+        for dim, size, to in grown:
+            padded = [index for index, each in enumerate(value.shape) if each == to]
+            if padded != [dim]:
+                what = "several dimensions" if dim in padded else f"no dimension {dim}"
+                raise NotPadded(f"an output has {what} of the padded size: it can't be sliced back")
+            value = value.narrow(dim, 0, size)
+        return value
+
+
+def channels_last(values: Any, torch: Any) -> Any:
+    """``values`` with every tensor of four dimensions in that memory format."""
+    from torch.utils._pytree import tree_map
 
     def laid_out(value: Any) -> Any:
-        return value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value
+        if not isinstance(value, torch.Tensor) or value.dim() != 4:
+            return value
+        return value.contiguous(memory_format=torch.channels_last)
 
-    return tree_map_only(torch.Tensor, laid_out, values)
+    return tree_map(laid_out, values)

@@ -101,3 +101,9 @@ class Recorder:
         if fd is not None:
             with suppress(OSError):
                 os.close(fd)
+
+
+def said(error: BaseException) -> str:
+    """The exception's type and the first line of its text."""
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}"[:500]

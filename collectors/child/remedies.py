@@ -19,6 +19,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+from .also import Also, NoFunction, in_blocks
 from .clock import gpu_in_use
 from .compiles import (
     Counts,
@@ -35,9 +36,9 @@ from .compiles import (
 from .config import Config
 from .frames import Frames
 from .memory import Memory
-from .padding import NotPadded, Padding, channels_last, in_blocks
+from .padding import NotPadded, Padding, channels_last
 from .patches import Changed, NotPatched, changed_functions, functions
-from .recorder import Recorder
+from .recorder import Recorder, said
 from .regions import hide_from_dynamo, target_of
 from .settings import Remedy, Setting
 from .state import Control, Gate
@@ -78,7 +79,7 @@ class Trials:
 
     @property
     def over(self) -> bool:
-        """Whether there is a current trial, and it can't go on."""
+        """Whether the current trial, if there is one, can't go on."""
         return self.current is not None and self.current.why is not None
 
     @property
@@ -128,7 +129,7 @@ class Trials:
         self._recorder.write("trial_begin", name=name)
         try:
             self.current.prepare(Remedy.from_json(self._remedies[name]), self._control)
-        except (NotApplicable, NotPatched, ValueError) as why:
+        except (NotApplicable, NoFunction, NotPatched, ValueError) as why:
             self.current.end("not_applicable", str(why))
         except Exception as error:  # noqa: BLE001 - the script must run whatever fails here
             self.current.end("failed", said(error))
@@ -217,6 +218,7 @@ class Trial:
         self._others = 0  # variants of code that can't be copied: they count against torch's limit
         self._gates: weakref.WeakSet[Gate] = weakref.WeakSet()
         self._codes: list[Changed] = []
+        self.also: list[Also] = []
         self._copies: dict[int, CodeType] = {}
         self._targets: weakref.WeakKeyDictionary[Gate, Callable[..., Any]] = (
             weakref.WeakKeyDictionary()
@@ -227,6 +229,8 @@ class Trial:
 
     def end(self, state: str, why: str | None) -> None:
         """The first end counts; what fails when all is timed is no end."""
+        if state == "measured" and (uncalled := [a.name for a in self.also if a.calls < 2]):
+            state, why = "not_applicable", f"{uncalled[0]}() is not called in the steps"
         if self._timed and why:
             self.compiled_again = False
         elif self.why is None:
@@ -239,9 +243,15 @@ class Trial:
             raise NotApplicable("it is set before the process starts")
         if remedy.named("stance") and stance_in_force() == "default":
             raise NotApplicable("the script has set no stance that could be put aside")
-        self._codes = changed_functions(remedy.patch) if remedy.patch is not None else []
+        if remedy.patch is not None:
+            self._codes = changed_functions(remedy.patch)
+        make = partial(Also, self._torch, self._frames, control, self)
+        self.also = [make(name) for name in remedy.named("function")]
+        self._codes += [(each.function, each.function.__code__, each.code) for each in self.also]
         changed = {id(function) for function, _, _ in self._codes}
         self._copies, self._others = copies(self._frames), variants_of_torchs_own(self._frames)
+        for each in self.also:
+            self._copies.pop(id(each.function.__code__), None)
         self._codes += [
             (function, function.__code__, self._copies[id(function.__code__)])
             for function in functions()
@@ -253,10 +263,9 @@ class Trial:
             names |= set(eager)
         if unknown := set(eager) - names:
             raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
-        if (blocks := set(remedy.named("blocks"))) and not any(
-            self._blocks(gate.original) for gate in control.gates
-        ):
-            raise NotApplicable(f"no compiled module holds a {sorted(blocks)[0]}")
+        blocks = sorted(remedy.named("blocks"))
+        if blocks and not any(self._blocks(gate.original) for gate in control.gates):
+            raise NotApplicable(f"no compiled module holds a {blocks[0]}")
         with self.switched():
             pass
 
@@ -265,6 +274,8 @@ class Trial:
         self._timed, self.compiled_again = True, possible
         self._backends, self._others = object(), variants_of_torchs_own(self._frames)
         self._targets.clear()
+        for each in self.also:
+            each.forget()
         self._copies = {key: copied(code) for key, code in self._copies.items()}
         self._codes = [
             (function, code, self._copies.get(id(code)) or copied(new))
@@ -293,19 +304,26 @@ class Trial:
         """``original``, compiled as the script does it but for the settings."""
         if self._name_of(original) in self.remedy.named("eager"):
             return self.within(original)
-        compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
         if blocks := self._blocks(original):
-            with self._own_backends():
-                given = self._arguments(how)
-                calls = [(vars(each), compile_fn(each._call_impl, **given)) for each in blocks]
+            calls = [(vars(b), self.compiled_alone(b._call_impl, how)) for b in blocks]
             return self.within(in_blocks(original, calls), original)
-        with self._own_backends():
-            result = compile_fn(original, **self._arguments(how))
+        result = self.compiled_alone(original, how)
         call = result.forward if isinstance(original, self._torch.nn.Module) else result
         inner = getattr(call, "_torchdynamo_orig_callable", None)
         if type(inner) is FunctionType and id(inner.__code__) in self._copies:
             inner.__code__ = self._copies[id(inner.__code__)]  # torch has just made this function
         return self.within(call, original)
+
+    def compiled_alone(self, original: Any, how: Mapping[str, Any] | None = None) -> Any:
+        """What torch.compile gives under the settings, with nothing around its calls."""
+        compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
+        with self._own_backends():
+            return compile_fn(original, **self._arguments(how or {}))
+
+    @property
+    def runs(self) -> bool:
+        """Whether compiled code is to run: nothing went wrong, all that is asked is possible."""
+        return self.why is None and self.compiled_again == self._timed
 
     def _blocks(self, original: Any) -> list[Any]:
         """Modules inside of ``original`` that are to be compiled in its place."""
@@ -375,7 +393,7 @@ class Trial:
             if self.throughout:
                 call = call or self.compiled(eager, found.how if found is not None else {})
                 return call(*args, **kwargs)
-            if self.why is None and self.compiled_again == self._timed:
+            if self.runs:
                 try:
                     call = call or self.compiled(eager, found.how if found is not None else {})
                     return call(*args, **kwargs)
@@ -441,6 +459,8 @@ class Trial:
             for setting in self.remedy.settings:
                 self._switch(setting, stack)
             stack.enter_context(more_variants(self._others))
+            for each in self.also:
+                each.put_in(stack)
             for function, _, other in self._codes:
                 stack.callback(setattr, function, "__code__", function.__code__)
                 function.__code__ = other
@@ -493,9 +513,3 @@ class Trial:
             if each.dim() == 4 and not each.is_contiguous(memory_format=last):
                 stack.callback(restride, each, each.stride())
                 each.data = each.data.contiguous(memory_format=last)
-
-
-def said(error: BaseException) -> str:
-    """The exception's type and the first line of its text."""
-    first = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first}"[:500]

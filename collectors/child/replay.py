@@ -297,7 +297,7 @@ def equal(after: Any, before: Any) -> bool:
 def outputs(
     value: Any, torch: Any, name: str = "output", depth: int = 0
 ) -> Iterator[tuple[str, Any]]:
-    """(name, tensor or simple value), containers taken apart; other objects by their type."""
+    """(name, tensor or simple value), containers taken apart; of an object its own tensors."""
     if isinstance(value, torch.Tensor):
         yield name, value.detach()
     elif isinstance(value, _SIMPLE):
@@ -313,6 +313,9 @@ def outputs(
         elif dataclasses.is_dataclass(value):
             fields = (field.name for field in dataclasses.fields(value))
             parts = ((f".{key}", getattr(value, key, None)) for key in fields)
+        elif depth == 0 and not isinstance(value, type):  # such as the mask of flex attention
+            held = getattr(value, "__dict__", {})
+            parts = ((f".{k}", v) for k, v in held.items() if isinstance(v, torch.Tensor))
         for key, inner in list(parts)[:MOST_OUTPUTS]:
             yield from outputs(inner, torch, name + key, depth + 1)
 

@@ -24,9 +24,9 @@ from .listener import Calls, on_optimizer_step
 from .logs import quiet_stderr
 from .memory import Memory
 from .modules import EagerCopies, LateHooks, LostWeights
-from .recorder import Recorder
+from .recorder import Recorder, said
 from .regions import Regions
-from .remedies import Trials, said
+from .remedies import Trials
 from .serving import Serving
 from .stances import Stances
 from .state import Control
@@ -285,11 +285,13 @@ class Session:
                 recorder.note(what, "only runs with one rank are compared")
                 return
             with self._last("comparing", what):
+                from .alone import compare_functions
                 from .trial import compare_outputs
 
                 config = self._config
                 folder = config.run / "accuracy"
                 compare_outputs(self._parts, taker, trials, bisect_s=config.bisect_s, folder=folder)
+                compare_functions(self._parts, trials)
 
     def _measure_device(self) -> None:
         """What the device can do, after a script that came to its end."""

@@ -9,6 +9,7 @@
     guards=skip                         eager=NAME      pad=ARGUMENT:DIMENSION:SIZE/SIZE/…
     stance=default                      in place of what the script gives to set_stance
     blocks=CLASS                        modules of this class are compiled, not what holds them
+    compile=FUNCTION                    this function, or method CLASS.NAME, is compiled as well
     env.NAME=VALUE                      an environment variable: tried in processes of its own
 
 A value is a Python literal; what is none is a string.
@@ -36,6 +37,7 @@ Kind = Literal[
     "env",
     "blocks",
     "stance",
+    "function",
 ]
 
 _COMPILE = ("mode", "dynamic", "backend", "fullgraph")
@@ -117,6 +119,8 @@ def _named(name: str, value: Any) -> Setting | None:
         return Setting("around", name, value)
     if name in ("eager", "blocks"):
         return Setting(name, str(value))  # type: ignore[arg-type]
+    if name == "compile" and _NAME.fullmatch(str(value)):
+        return Setting("function", str(value))
     if (name, value) in (("guards", "skip"), ("stance", "default")):
         return Setting(name, name, value)  # type: ignore[arg-type]
     if name == "pad" and (pad := _PAD.fullmatch(str(value))):

@@ -413,3 +413,61 @@ def test_what_is_replayed_till_the_time_is_up_counts(tmp_path):
     )
     assert trial(run, "dynamic=True")["state"] == "measured"
     assert len({block["pair_index"] for block in run.of("block") if block.get("trial")}) >= 5
+
+
+ALSO = """
+    import torch
+
+    def pull(weights, grads, rate):
+        for w, g in zip(weights, grads):
+            w.sub_(rate * g / (g.norm() + 1e-3)).clamp_(-1, 1)
+
+    class Sizes:
+        def __init__(self, norm):
+            self.norm = norm
+
+    def sizes(weights):
+        return Sizes(torch.stack([w.norm() for w in weights]))
+
+    def unused(x):
+        return x + 1
+
+    def parts(x):
+        yield x
+
+    def train(x):
+        loss = compiled(x).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            pull(list(net.parameters()), [p.grad for p in net.parameters()], 1e-9)
+            sizes(list(net.parameters()))
+        net.zero_grad()
+
+    torch.manual_seed(0)
+    net = torch.nn.Linear(16, 16)
+    compiled = torch.compile(net)
+    for step in range(100000):
+        train(torch.ones(8, 16))
+"""
+
+
+def test_a_function_outside_is_compiled_as_well(tmp_path):
+    """And compared by itself; none that calls what the script compiles, or is not called."""
+    names = ("pull", "sizes", "unused", "parts", "train", "nothing")
+    run = tried(write_script(tmp_path, ALSO), *(settings(f"compile={name}") for name in names))
+    assert run.returncode == 0
+    found = {name: trial(run, f"compile={name}") for name in names}
+    whys = {name: (event["state"], event["why"]) for name, event in found.items()}
+    assert whys == {
+        "pull": ("measured", None),
+        "sizes": ("measured", None),
+        "unused": ("not_applicable", "unused() is not called in the steps"),
+        "parts": ("not_applicable", "parts() returns before it has run"),
+        "train": ("not_applicable", "train() calls what the script compiles"),
+        "nothing": ("not_applicable", "no function of Python's is named nothing"),
+    }
+    assert found["pull"]["compiles"] > found["unused"]["compiles"]
+    checks = [event for event in run.of("output_check") if event.get("function")]
+    compared = {event["output"] for event in checks}
+    assert {"argument weights[0] (written) of pull()", "output.norm of sizes()"} <= compared
+    assert all(event["same"] for event in checks)

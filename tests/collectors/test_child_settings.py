@@ -36,6 +36,7 @@ from traceview.collectors.child.settings import Setting, parse
         ("env.OMP_NUM_THREADS=2", Setting("env", "OMP_NUM_THREADS", "2")),
         ("eager=Net.forward", Setting("eager", "Net.forward")),
         ("blocks=Block", Setting("blocks", "Block")),
+        ("compile=Sgd.update", Setting("function", "Sgd.update")),
         ("pad=ids:1:64/32/64", Setting("pad", "ids", (1, (32, 64)))),
     ],
 )
@@ -54,6 +55,7 @@ def test_settings(text, setting):
         ("torch.cuda.set_device=1", "can be tried"),
         ("guards=drop", "can be tried"),
         ("stance=force_eager", "can be tried"),
+        ("compile=f()", "can be tried"),
         ("pad=ids:1", "can be tried"),
         ("pad=ids:-1:32", "can be tried"),
         ("pad=ids:1:32,64", "can be tried"),

@@ -10,7 +10,9 @@ from test_trials_remedies import finding
 from traceview.collectors.child.patches import applied
 from traceview.rules.finding import RESULT, THE_END, Location
 from traceview.trials import offered
+from traceview.trials.around import compiled_too
 from traceview.trials.edits import PATTERNS, edits
+from traceview.trials.source import Source
 
 HEAD = "import functools\nimport torch\n"
 
@@ -146,6 +148,49 @@ CHANGED = {
         """
         def scale():
             return SCALE[0]
+        """,
+    ),
+    "a compiled function that another one calls in a loop": (
+        "ap-call-overhead",
+        "@torch.compile",
+        """
+        @torch.compile(dynamic=False)
+        def update(a, result):
+            return a + result, a - result
+
+        def play(ratings, results):
+            for g in range(60):
+                ratings[g], _ = update(ratings[g], results[g])
+            return ratings
+        """,
+        """
+        def update(a, result):
+            return a + result, a - result
+
+        @torch.compile(dynamic=False)
+        def play(ratings, results):
+            for g in range(60):
+                ratings[g], _ = update(ratings[g], results[g])
+            return ratings
+        """,
+    ),
+    "a copy of a compiled module": (
+        "cap-copy-in-eager",
+        "deepcopy",
+        """
+        pattern = re.compile("a")
+        def league(pupil):
+            pupil.compile(mode="default")
+            past = copy.deepcopy(pupil).eval()
+            return past
+        """,
+        """
+        pattern = re.compile("a")
+        def league(pupil):
+            pupil.compile(mode="default")
+            past = copy.deepcopy(pupil).eval()
+            past.compile(mode="default")
+            return past
         """,
     ),
     "branches that set one name": (
@@ -1046,6 +1091,54 @@ NEARLY = {
         loss.backward()
         """,
     ),
+    "a compiled function in a loop that reads values": (
+        "ap-call-overhead",
+        "a + 1",
+        """
+        @torch.compile
+        def update(a):
+            return a + 1
+
+        def main(a):
+            for step in range(60):
+                a = update(a)
+            print(a)
+        """,
+    ),
+    "a compiled function that two others call": (
+        "ap-call-overhead",
+        "a + 1",
+        """
+        @torch.compile
+        def update(a):
+            return a + 1
+
+        def one(a):
+            for step in range(60):
+                a = update(a)
+
+        def two(a):
+            for step in range(60):
+                a = update(a)
+        """,
+    ),
+    "a copy in a list": (
+        "cap-copy-in-eager",
+        "deepcopy",
+        """
+        model.compile()
+        members = [copy.deepcopy(model) for _ in range(3)]
+        """,
+    ),
+    "copies of one of two modules that are compiled in different ways": (
+        "cap-copy-in-eager",
+        "deepcopy",
+        """
+        model.compile()
+        other.compile(dynamic=True)
+        member = copy.deepcopy(model)
+        """,
+    ),
     "masked values of which the largest is taken": (
         "gb-dynamic-output-shape",
         "x[x",
@@ -1376,6 +1469,78 @@ NEARLY = {
         """,
     ),
 }
+
+
+OPTIMIZER = """
+from torch.nn.attention.flex_attention import create_block_mask
+
+def nudge(p, g, state):
+    state.mul_(0.9)
+    state.add_(g)  # line 7, where the finding is
+    p.sub_(state / state.norm())
+
+def report(p):
+    p.mul_(2).add_(1).sub_(3)
+    print(p.norm())
+
+def batches(p):
+    yield p.mul_(2).add_(1).sub_(3)
+
+@torch.compile
+def loss(p):
+    return p.mul(2).add_(1).sub_(3)
+
+def parsed(line):
+    return torch.tensor([float(each) for each in line.split(",")])
+
+class Own(torch.optim.Optimizer):
+    def step(self):
+        for p in self.params:
+            nudge(p, p.grad, self.state[p])
+            self._pull(p)
+            report(p), batches(p), loss(p), parsed(p)
+
+    def _pull(self, p):
+        p.mul_(0.9).clamp_(min=-1).sub_(1e-3)
+
+def main():
+    for step in range(100):
+        mask = create_block_mask(rule, 1, 1, 8, 8)
+        optimizer.step()
+
+def make():
+    def inner(p):
+        p.add_(1).mul_(2).sub_(3)
+    return inner
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("nudge(p, p.grad", ["nudge"]),
+        ("state.mul_", ["nudge"]),
+        ("self._pull(p)", ["Own._pull"]),
+        ("create_block_mask(rule", ["torch.nn.attention.flex_attention.create_block_mask"]),
+        ("report(p), ", []),  # writes, yields, is compiled, parses
+        ("print(p", []),
+        ("optimizer.step()", []),
+        ("p.add_(1)", []),  # made again for each call
+        ("for step", []),
+    ],
+)
+def test_functions_to_compile_as_well(line, names):
+    number = next(n for n, each in enumerate(OPTIMIZER.split("\n"), 1) if line in each)
+    assert list(compiled_too(Source(OPTIMIZER), number)) == names
+
+
+def test_what_is_compiled_as_well_is_offered_for_work_outside_only():
+    def settings(rule):
+        found = offered([finding(rule)], "/home/me", read=lambda _: OPTIMIZER)[0]
+        return [each.settings for each in found]
+
+    assert settings("ap-not-in-model") == [("compile=nudge",)]
+    assert settings("ap-gemm-bound") == []
 
 
 @pytest.mark.parametrize("case", NEARLY)

@@ -120,6 +120,15 @@ class TestOutputs:
         assert (made.verdict, made.outputs_agree) == ("accepted", None)
         assert made.why == "outputs were not compared: it draws random numbers"
 
+    @pytest.mark.parametrize(("same", "agree"), [(True, True), (False, False), (None, None)])
+    def test_a_function_that_is_compiled_as_well_is_compared(self, tmp_path, same, agree):
+        own = check(NAME, "trial", same, "output of f()", region_id=2, function="f", why="no room")
+        made = verdict_on(tmp_path, [*blocks(NAME, 1.4), *agreeing(NAME), own, trial(NAME)])
+        assert made.outputs_agree is agree
+        assert (made.verdict == "accepted") == (agree is not False)
+        if agree is None:
+            assert made.why == "what f() gives was not compared: no room"
+
 
 @pytest.mark.parametrize("state", ["failed", "not_applicable"])
 def test_without_figures_the_reason_stays(tmp_path, state):

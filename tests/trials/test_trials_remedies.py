@@ -129,6 +129,8 @@ def test_cudagraphs_with_autotuning_have_two_prices():
     [
         (["mode=reduce-overhead", "dynamic=None"],
          ['torch.compile(..., mode="reduce-overhead", dynamic=None)']),
+        (["compile=Own.pull"],
+         ["Own.pull = torch.compile(Own.pull)  # or @torch.compile above its definition"]),
         (["torch._dynamo.config.recompile_limit=64"],
          ["torch._dynamo.config.recompile_limit = 64"]),
         (["mode=default", "guards=skip"],

@@ -29,7 +29,7 @@ ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_me
 `.to(device, non_blocking=True)`. A tensor that compiled code copies to the GPU in every call: keep
 it there, as a buffer (`register_buffer`). An optimizer: `fused=True`, or
 `torch.compile(optimizer.step)`. A loop over parameters: one `torch._foreach_…` call for all of
-them.
+them, or a function of its own with `@torch.compile`. `traceview try` compiles such a function.
 
 ## Settings
 - `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is reported.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
@@ -26,6 +27,9 @@ _SCRIPTED = ("script", "trace", "freeze", "optimize_for_inference")
 _OF_SCRIPT = frozenset(["code", "graph", "inlined_graph", "save", "save_to_buffer"])
 _COUNTED = ("range", "enumerate", "zip")
 _COPIES = frozenset(["deepcopy", "pickle", "AveragedModel"])
+_COPIERS = ("copy.deepcopy", "deepcopy", "pickle.loads")
+#: Methods of a module that return it.
+_KEEP_MODULE = ("cpu", "cuda", "eval", "requires_grad_", "to", "train")
 _SWITCHES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 #: Calls that only work out a result, of builtins and of values.
 _PURE = frozenset(
@@ -43,6 +47,28 @@ _PURE_METHODS = frozenset(
     ]
 )
 _DRAWS = frozenset(["bernoulli", "multinomial", "normal", "rand", "randint", "randn", "randperm"])
+#: Calls that end a graph, or whose time is none of tensors' work; methods begin with a point.
+_BREAKS = frozenset(
+    [
+        *("float", "input", "int", "json.loads", "open", "print", ".backward", ".compile", ".cpu"),
+        *(".item", ".numpy", ".step", ".tolist", ".zero_grad"),
+    ]
+)
+#: Names of operators, of a tensor or of torch's modules.
+_ON_TENSORS = frozenset(
+    [
+        *(".abs", ".addcmul", ".amax", ".amin", ".arange", ".bmm", ".cat", ".clamp", ".clip"),
+        *(".conv1d", ".conv2d", ".cos", ".cross_entropy", ".cumsum", ".einsum", ".exp", ".expand"),
+        *(".flip", ".gather", ".gelu", ".layer_norm", ".lerp", ".linear", ".log", ".log1p"),
+        *(".log_softmax", ".logsumexp", ".masked_fill", ".matmul", ".maximum", ".mean"),
+        *(".minimum", ".mm", ".mul", ".norm", ".outer", ".permute", ".pow", ".prod", ".relu"),
+        *(".reshape", ".roll", ".rsqrt", ".scatter", ".sigmoid", ".sign", ".silu", ".sin"),
+        *(".softmax", ".softplus", ".sqrt", ".square", ".stack", ".std", ".sub", ".sum"),
+        *(".tanh", ".topk", ".transpose", ".tril", ".triu", ".unsqueeze", ".var", ".where"),
+    ]
+)
+#: Fewer calls of operators than this are no work to fuse.
+FEW_OPERATORS = 3
 _GROWS = frozenset(
     [
         *("add", "append", "clear", "discard", "extend", "insert", "pop", "popleft", "remove"),
@@ -458,6 +484,30 @@ def _changed(source: Source, but: ast.AST) -> set[str]:
     return found
 
 
+def copy_compiled(source: Source, line: int) -> Changes:
+    """``member = copy.deepcopy(model)``: the copy is compiled as the model is."""
+    node = source.at(line, ast.Assign)
+    if node is None or len(node.targets) != 1 or not (target := dotted(node.targets[0])):
+        return
+    value: ast.AST | None = node.value
+    while isinstance(value, ast.Call) and called(value) not in _COPIERS:
+        inside = value.func if isinstance(value.func, ast.Attribute) else None
+        value = inside.value if inside is not None and inside.attr in _KEEP_MODULE else None
+    inner = [
+        each
+        for each in source.all(ast.Call)
+        if isinstance(each.func, ast.Attribute) and each.func.attr == "compile"
+        if called(each).partition(".")[0] not in ("re", "torch")
+    ]
+    given = {", ".join(source.of(each) for each in call.keywords) for call in inner}
+    same = all(isinstance(k.value, ast.Constant) for call in inner for k in call.keywords)
+    if any(call.args for call in inner) or len(given) != 1 or not same:
+        return
+    if isinstance(value, ast.Call) and source.alone([node]):
+        end = source.lines([node])[1]
+        yield [(end, end, f"{source.indent(node)}{target}.compile({given.pop()})\n")]
+
+
 # -- outside of the model --------------------------------------------------------------------------
 
 
@@ -537,6 +587,91 @@ def parsed_once(source: Source, line: int) -> Changes:
             (at, at, "_loads = functools.cache(json.loads)\n\n\n"),
             (*source.span(calls[0].func), "_loads"),
         ]
+
+
+def caller_compiled(source: Source, line: int) -> Changes:
+    """A compiled function that one other calls in a loop: that one is compiled in its place."""
+    functions = (each for each in source.all(Function) if source.compiling(each))
+    names = {called(each) for each in source.all(ast.Call) if each.lineno == line}
+    for function in functions:
+        calls = [each for each in source.all(ast.Call) if dotted(each.func) == function.name]
+        owners = {source.owner(each) for each in calls}
+        caller = owners.pop() if len(owners) == 1 else None
+        marks = source.compiling(function)
+        here = (
+            function.name in names or covers(function, line) or any(covers(m, line) for m in marks)
+        )
+        if caller is None or not here:
+            continue
+        loops = [each for each in ast.walk(caller) if isinstance(each, ast.For)]
+        looped = all(any(call in ast.walk(loop) for loop in loops) for call in calls)
+        if (
+            looped
+            and not caller.decorator_list
+            and _qualified(source, caller)
+            and _captured(caller)
+        ):
+            at = source.lines([caller])[0]
+            new = "".join(f"{source.indent(caller)}@{source.of(each)}\n" for each in marks)
+            yield [*((*source.lines([each]), "") for each in marks), (at, at, new)]
+
+
+def compiled_too(source: Source, line: int) -> Iterator[str]:
+    """Functions that hold the tensors' work of ``line``, as ``compile=`` names them.
+
+    What the line calls, then what it is in. None that is nested, reads values on the host, writes
+    messages or makes a whole training step: Dynamo would break its graph there.
+    """
+    named = ((_qualified(source, each), each) for each in source.all(Function))
+    functions = {name: each for name, each in named if name}
+    around = source.function_at(line)
+    owner = source.class_of(around) if around else None
+    torchs = {
+        each.asname or each.name: f"{node.module}.{each.name}"
+        for node in source.all(ast.ImportFrom)
+        if (node.module or "").startswith("torch.")
+        for each in node.names
+        if each.name.islower()
+    }
+    here = (each for each in source.all(ast.Call) if covers(each, line))
+    for name in dict.fromkeys(map(called, here)):
+        if owner is not None and name.startswith("self."):
+            name = f"{owner.name}.{name.removeprefix('self.')}"
+        if name in torchs:
+            yield torchs[name]
+        elif name in functions and _is_tensors_work(source, functions[name]):
+            yield name
+    own = _qualified(source, around) if around is not None else ""
+    if around is not None and own and _is_tensors_work(source, around):
+        yield own
+
+
+def _qualified(source: Source, function: Function) -> str:
+    """Its name in the module; of one that is nested deeper, nothing."""
+    above = source.parents.get(function)
+    if isinstance(above, ast.Module):
+        return function.name
+    top = isinstance(above, ast.ClassDef) and isinstance(source.parents.get(above), ast.Module)
+    return f"{above.name}.{function.name}" if top and isinstance(above, ast.ClassDef) else ""
+
+
+def _is_tensors_work(source: Source, function: Function) -> bool:
+    """Whether it computes with tensors, by the names of what it calls, and does nothing else."""
+    calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    methods = [f".{each.attr}" for each in calls if isinstance(each, ast.Attribute)]
+    found = [each for each in methods if each.endswith("_") or each in _ON_TENSORS]
+    plain = not source.compiling(function) and not function.name.startswith("__")
+    return plain and _captured(function) and len(found) >= FEW_OPERATORS
+
+
+def _captured(function: Function) -> bool:
+    """Whether nothing in its own text ends a graph."""
+    nodes = [node for node in ast.walk(function) if node is not function]
+    others = ast.Yield | ast.YieldFrom | ast.Await | ast.FunctionDef
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    methods = {f".{each.func.attr}" for each in calls if isinstance(each.func, ast.Attribute)}
+    names = {called(each) for each in calls}
+    return not (any(isinstance(node, others) for node in nodes) or _BREAKS & (names | methods))
 
 
 def _read_only(source: Source, function: Function, given: list[str]) -> set[str] | None:

@@ -79,6 +79,9 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "cap-customop-no-fake": (_FAKE,),
     "cap-suppressed-failure": (_FAKE,),
     "cap-cached-function": (Pattern(around.cache_left_alone),),
+    "cap-copy-in-eager": (
+        Pattern(around.copy_compiled, "compile time: a copy may compile once more"),
+    ),
     "cap-nothing-compiled": (
         Pattern(around.switched_on),
         Pattern(around.stance_for_a_while, "the stance ends with its block"),
@@ -104,11 +107,27 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "rc-object-identity": (_ONCE,),
     "rc-backend-mismatch": (_ONCE,),
     "rc-container-length": (_APPENDED,),
+    "ap-call-overhead": (Pattern(around.caller_compiled, "compile time: the loop is unrolled"),),
     "ap-not-in-model": (
         Pattern(around.remembered, "memory: a result is kept for each argument"),
         Pattern(around.parsed_once, "memory: a result is kept for each text"),
     ),
 }
+
+
+#: Rules whose operators run in eager outside of what is compiled.
+_OUTSIDE_OF_IT = ("ap-not-in-model",)
+
+
+def compiled_as_well(finding: Finding, read: ReadSource) -> list[str]:
+    """Settings that compile the functions which ``finding`` spends its time in, too."""
+    given = (finding.location, *finding.also_at) if finding.rule in _OUTSIDE_OF_IT else ()
+    places = [each for each in given if each and not NOTEBOOK_CELL.fullmatch(each.file)]
+    for place in places:
+        found = around.compiled_too(Source(read(place.file) or ""), place.line)
+        if settings := [f"compile={name}" for name in found]:
+            return settings
+    return []
 
 
 def edits(finding: Finding, read: ReadSource, cwd: str) -> list[Edit]:

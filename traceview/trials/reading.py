@@ -322,6 +322,10 @@ def _outputs(checks: Iterable[Event], compared: Iterable[Event]) -> Outputs:
     known = {
         run: [r[run]["same"] for r in rows.values() if run in r] for run in (TRIAL, "compiled")
     }
+    alone = [runs[TRIAL] for runs in rows.values() if runs.get(TRIAL, {}).get("function")]
+    if unknown := [row for row in alone if row.get("same") is None]:
+        what, why = unknown[0].get("function"), unknown[0].get("why")
+        return Outputs(None, f"what {what}() gives was not compared: {why}", **errors)
     if True in known[TRIAL]:
         corrected = all(known[TRIAL]) and False in known["compiled"]
         return Outputs(True, corrected=corrected, **errors)

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from traceview.derive.syntax import ReadSource
 from traceview.rules.finding import THE_END, Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
-from traceview.trials.edits import edits
+from traceview.trials.edits import compiled_as_well, edits
 from traceview.trials.model import Fixes, NotTried
 from traceview.words.names import at_line
 
@@ -81,6 +81,7 @@ _LINES = {
     "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
     "stance": "torch.compiler.set_stance({1})  # in place of the stance that is set there",
+    "compile": "{0} = torch.compile({0})  # or @torch.compile above its definition",
     "blocks": (
         "for module in model.modules():  # in place of torch.compile(model)\n"
         "    if type(module).__name__ == {1}:\n"
@@ -264,6 +265,7 @@ def _of(finding: Finding, cwd: str, read: ReadSource) -> list[Remedy]:
         if not (cwd and file.is_relative_to(cwd)):
             text = _HEADER.sub(lambda _: f"--- {file}\n+++ {file}\n", text)
         found.append(Remedy(f"patch {at_line(file.name, place.line)}", patch=f"{text}\n"))
+    found += [named([setting]) for setting in compiled_as_well(finding, read)]
     return found + [
         Remedy(
             f"patch {at_line(PurePath(edit.file).name, edit.line)}",
