@@ -25,6 +25,7 @@ from traceview.derive.user_sources import (
     backward_calls,
     cached_calls,
     lines_to_add,
+    noted_lines,
     setting_sites,
     source_lines,
 )
@@ -79,6 +80,7 @@ def derive(
         result.put("lines_to_add", lines_to_add(tables, read_source))
     if tables.has("sources") and read_source is not None:
         result.put("backward_calls", backward_calls(tables, read_source))
+        result.put("noted_lines", noted_lines(tables, read_source))
         if tables.has("warnings"):
             result.put("cached_calls", cached_calls(tables, read_source))
     if result.has("op_sources") and read_source is not None:

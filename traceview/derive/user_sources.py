@@ -8,12 +8,14 @@
 ``lines_to_add``   the line that compiles what traceview compiled for the user (--compile)
 ``backward_calls``  where gradients are asked for. A script that was stopped early may not have come
                     there yet: what did not run proves nothing about the rest of it
+``noted_lines``    statements that findings point to, where a profile shows what they do and not where
 ``cached_calls``    calls of functions with a cache that Dynamo warned about, and those functions
 """
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
@@ -50,6 +52,9 @@ _CUDNN, _CUDNN_CALLS = "cudnn.enabled", ("cudnn.flags", "cudnn.set_flags")
 #: ``sdpa_kernel`` leaves. SEPARATE is the name of a context that leaves no fused one.
 _ATTENTION = ("flash_sdp", "mem_efficient_sdp", "cudnn_sdp")
 _ONLY_MATH = frozenset({"MATH"})
+#: Calls that give a tensor other storage, and those that have a function called with a gradient.
+_SWAPS = frozenset({"set_", "swap_tensors"})
+_HOOKS = frozenset({"register_post_accumulate_grad_hook", "register_hook"})
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 
 
@@ -316,6 +321,57 @@ def _asks(node: ast.expr | ast.stmt, imported: frozenset[str]) -> str | None:
         gradients = name in _FUNCTIONS and last in _MODULES
         return name if name in _METHODS | _CLASSES or gradients else None
     return "torch.optim" if of_optimizers else None
+
+
+def noted_lines(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
+    """Table ``noted_lines``; ``read_source`` gives a file's text, None without a copy."""
+    rows = (
+        {**place, **noted}
+        for place in tables["sources"].select("pass", "rank", "file").iter_rows(named=True)
+        for noted in statements(read_source(place["file"]) or "")
+    )
+    return from_rows("noted_lines", rows)
+
+
+def statements(source: str) -> Iterator[dict[str, Any]]:
+    """Rows of ``noted_lines`` without their file."""
+    tree = syntax_tree(source)
+    functions: dict[str, list[ast.AST]] = defaultdict(list)
+    nodes = list(ast.walk(tree)) if tree else []
+    for node in nodes:
+        if isinstance(node, Function):
+            functions[node.name].append(node)
+
+    def row(kind: str, node: ast.expr | ast.stmt, **more: Any) -> dict[str, Any]:
+        text = ast.get_source_segment(source, node) or ""
+        return {"kind": kind, "name": text[:LINE_CHARACTERS], "line": node.lineno, **more}
+
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            # ``self.data`` is anything: a data set's, say.
+            swapped = (t for t in node.targets if isinstance(t, ast.Attribute) and t.attr == "data")
+            if any(_name(target.value) != "self" for target in swapped):
+                yield row("storage", node)
+        elif isinstance(node, Function):
+            for decorator in node.decorator_list:
+                if isinstance(decorator, ast.Call) and _name(decorator.func) == "autotune":
+                    keys = [each.value for each in decorator.keywords if each.arg == "key"]
+                    keys += decorator.args[1:2]  # after the configurations
+                    for key in keys[:1]:
+                        texts = [n.value for n in ast.walk(key) if isinstance(n, ast.Constant)]
+                        yield row("autotune", key, keys=list(map(str, texts))) | {"name": node.name}
+        elif isinstance(node, ast.Call):
+            called = _name(node.func)
+            if called in _SWAPS and node.args:
+                yield row("storage", node)
+            elif called == "autocast":
+                yield row("autocast", node)
+            elif called in _HOOKS:
+                given = [each for argument in node.args for each in ast.walk(argument)]
+                hooks = [*node.args, *(body for each in given for body in functions[_name(each)])]
+                for each in (inner for hook in hooks for inner in ast.walk(hook)):
+                    if isinstance(each, ast.Call) and _name(each.func) == "step":
+                        yield row("hook_step", each)
 
 
 def cached_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:

@@ -1,12 +1,15 @@
 """
 ## What it finds
-Steps in which cuDNN times its algorithms for a convolution before it runs one.
+Steps in which cuDNN times its algorithms for a convolution before it runs one, or in which
+`@triton.autotune` times the configurations of a Triton kernel.
 
 ## Why it costs
 With `torch.backends.cudnn.benchmark = True` the first convolution of each input size tries every
 algorithm that fits, forward and backward, and waits for each. Later ones of that size run the
 fastest. Where nearly every step has a new size, nothing is ever run a second time: the search takes
-many times the step that it is for, and compiling changes nothing about it.
+many times the step that it is for, and compiling changes nothing about it. A Triton kernel's
+autotuner does the same for each new value of the arguments in its `key`, and of their dtypes: it
+runs every configuration many times, clears the cache before each and waits.
 
 ## Evidence
 Profiled convolutions that wait for the GPU between the kernels which they launch: one whose
@@ -14,13 +17,19 @@ algorithm is known waits for nothing. The cost is the time in which the GPU wait
 meanwhile; what the tried kernels take comes on top. The setting and the line that makes it are
 listed where they were recorded.
 
+Kernels with an `autotune` decorator in the script's source that at least half of the profiled steps
+launch many times in a row, with events and waits for the GPU between the launches. The cost is the
+time from the first of these launches to the last.
+
 ## What to do
 Leave `torch.backends.cudnn.benchmark` off where sizes change all the time, or pad the inputs to a
-few sizes: each is then searched for once.
+few sizes: each is then searched for once. Take arguments out of `key` that change all the time and
+do not decide which configuration is best, or round them there to a few values.
 
 ## References
 - https://docs.pytorch.org/docs/stable/backends.html
 - https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
+- https://triton-lang.org/main/python-api/generated/triton.autotune.html
 - torch/backends/cudnn/__init__.py
 - aten/src/ATen/native/cudnn/Conv_v8.cpp, `try_plans`
 """
@@ -35,11 +44,13 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Location,
+    Row,
     Snippet,
     Tables,
     first_rank,
     from_row,
     milliseconds,
+    percent,
     plural,
     rows,
     severity,
@@ -52,10 +63,17 @@ SEVERITIES = ("warning", "info")
 GPU_ONLY = True
 
 _SETTING = "cudnn.benchmark"
+#: A kernel that is tuned in fewer of the steps is tuned for what is new in these.
+_MOST_STEPS = 0.5
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """At most one finding: all searches of a step."""
+    """One finding on each kernel that is tuned, and one on all searches of a step."""
+    accounts = first_rank(rows(tables, "accounting", stance="compiled", clock="device"))
+    timed, profiled = (sum(row[name] or 0.0 for row in accounts) for name in ("ms", "profiled_ms"))
+    for row in first_rank(rows(tables, "kernel_tunings")):
+        if row["steps"] >= _MOST_STEPS and profiled:
+            yield _tuned(tables, row, row["ms"] * min(1.0, timed / profiled))
     found = first_rank(rows(tables, "host_stalls", kind="search"))
     if not found:
         return
@@ -99,3 +117,48 @@ def check(tables: Tables) -> Iterator[Finding]:
         snippet=Snippet("python", "torch.backends.cudnn.benchmark = False"),
         also_at=tuple(places[1:4]),
     )
+
+
+def _tuned(tables: Tables, row: Row, ms: float) -> Finding:
+    places = [Location(row["file"], row["line"])]
+    if row["call_file"] and row["call_line"]:
+        places.append(Location(row["call_file"], row["call_line"]))
+    keys = " and ".join(row["keys"])
+    whose = f" inside custom operator {row['operator']}" if row["operator"] else ""
+    several = len(row["keys"]) > 1
+    return Finding(
+        code=CODE,
+        rule="ap-algorithm-search",
+        severity=severity(tables, ms),
+        title=(
+            f"Triton kernel {row['kernel']} is tuned again in {_often(row['steps'])} "
+            f"({short(places[0])}): key {keys or 'of the decorator'} has new values"
+        ),
+        explanation=(
+            f"@triton.autotune times all configurations of a kernel for each new value of its key"
+            f"{f', {keys}' if keys else ''}. That runs it "
+            f"{row['launches']:.0f} times per step{whose}, in eager and compiled alike."
+        ),
+        cost=Cost(ms, None, "time of a compiled step from the first launch of a tuning to the last"),
+        confidence="derived",
+        location=places[0],
+        evidence=(
+            Evidence(
+                f"{row['kernel']}: {row['launches']:.0f} launches per step in "
+                f"{plural(row['configurations'], 'configuration')}, {row['waits']:.0f} waits for "
+                "the GPU between them",
+                "kernel_tunings",
+            ),
+        ),
+        what_to_do=(
+            f"Take {keys or 'what changes'} out of key where the best configuration does not "
+            f"depend on {'them' if several else 'it'}. Where it does, pass a rounded value as an "
+            "argument of its own, such as the next power of two, and list that in key."
+        ),
+        also_at=tuple(places[1:]),
+        weighs=True,
+    )
+
+
+def _often(share: float) -> str:
+    return "each step" if share >= 1 else f"{percent(share)} of the steps"

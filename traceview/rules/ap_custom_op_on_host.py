@@ -61,12 +61,13 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     found: dict[str, list[Row]] = {}
     for row in first_rank(rows(tables, "host_stalls", kind="custom_op")):
         found.setdefault(row["what"], []).append(row)
+    tuned = {row["operator"] for row in rows(tables, "kernel_tunings")}  # TV504 reports these
     for name, mine in found.items():
         ms, first = sum(row["ms"] for row in mine), mine[0]
         place = _place(first["file"], first["line"])
         call = _place(first["call_file"], first["call_line"])
         of_device = first["clock"] == "device"
-        if not step or (of_device and severity(tables, ms) != "warning"):
+        if not step or name in tuned or (of_device and severity(tables, ms) != "warning"):
             continue
         if not of_device and (ms < least_share * step or place in (None, call)):
             continue

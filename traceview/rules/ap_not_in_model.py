@@ -96,6 +96,8 @@ NO_GAIN = 1.1
 MOST_OF_OUTSIDE = 0.80
 #: Smaller parts are not named.
 LEAST_OF_OUTSIDE = 0.20
+#: So many steps of one kind of optimizer are those of one for each parameter, or layer.
+MANY_STEPS = 8
 #: The most workers to recommend.
 MOST_WORKERS = 8
 _OPERATORS = "operators"
@@ -120,6 +122,7 @@ class Part(msgspec.Struct, frozen=True):
     places: tuple[Location, ...]
     what: str | None
     waits_ms: float = 0.0
+    calls: float = 0.0
 
 
 def check(
@@ -135,13 +138,21 @@ def check(
         key = row["kind"], None if row["kind"] == "loading" else row["what"]
         parts.setdefault(key, []).append(row)
     found = []
+    # Copies of operands that compiled code gets on the CPU have a rule of their own.
+    operands = first_rank(rows(tables, "host_operands"))
+    own = sum(row["copy_ms"] + row["wait_ms"] for row in operands)
     for (kind, _), mine in parts.items():
+        what = mine[0]["what"]
         lines = dict.fromkeys([*_calling(mine), *map(line_of, mine)])
         of_ms = sum(row["ms"] or 0.0 for row in mine)
         ms = step * sum(row["share"] or 0.0 for row in mine)
+        if kind == "copies" and not what:
+            ms = max(0.0, ms - own)
         waits = sum(row["waits_ms"] or 0.0 for row in mine)
         places = tuple(filter(None, lines))
-        found.append(Part(kind, ms, places, mine[0]["what"], ms * waits / of_ms if of_ms else 0.0))
+        waits = ms * waits / of_ms if of_ms else 0.0
+        calls = max(row["calls"] or 0.0 for row in mine)
+        found.append(Part(kind, ms, places, what, waits, calls))
     found.sort(key=lambda part: -part.ms)
     eager = [part for part in found if part.kind == _OPERATORS]
     found = [part for part in found if part.kind != _OPERATORS]
@@ -235,17 +246,27 @@ def _eager(
         location=where[0] if where else None,
         evidence=tuple(_proof(named, inside, waits=False)),
         what_to_do=" ".join(
-            (
-                "Give the optimizer fused=True, where it has that, or compile its step: step = "
-                "torch.compile(optimizer.step). For large embeddings of which a step reads few "
-                "rows: sparse=True, with SparseAdam or SGD."
-            )
+            _of_optimizer(part)
             if part.what
             else "Move these operators into a function that is compiled."
             for part in named
         ),
         also_at=tuple(dict.fromkeys(where[1:4])),
         weighs=True,
+    )
+
+
+def _of_optimizer(part: Part) -> str:
+    if part.calls >= MANY_STEPS:
+        return (
+            f"{part.what}.step() runs {part.calls:.0f} times per step: give one optimizer all "
+            "parameters and call its step() once, after the backward. It then updates them with "
+            "few launches, but all gradients are kept until then."
+        )
+    return (
+        "Give the optimizer fused=True, where it has that, or compile its step: step = "
+        "torch.compile(optimizer.step). For large embeddings of which a step reads few "
+        "rows: sparse=True, with SparseAdam or SGD."
     )
 
 

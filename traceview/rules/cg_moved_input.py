@@ -10,7 +10,8 @@ longer than running the graph in eager, and each of them is kept.
 
 ## Evidence
 torch's own reason for leaving a recorded graph (TORCH_LOGS=cudagraphs), which names the inputs with
-the lines that use them, and the recordings in the timed compiled steps. They take at least 5 % of
+the lines that use them; a line of the script's that gives a tensor other storage (`t.data = …`), where
+the profiled step ran one; and the recordings in the timed compiled steps. They take at least 5 % of
 these steps. torch writes that reason for each recorded graph that a call looks at, so the number of
 such lines says nothing.
 
@@ -50,6 +51,7 @@ from traceview.rules.kit import (
     milliseconds,
     plural,
     rows,
+    short,
     step_ms,
 )
 from traceview.torchtext.cudagraphs import moved_inputs, run_id
@@ -90,7 +92,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         moved = moved_inputs(reason["reason"])
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
-        places = _uses(moved) or [at for row in compiles if (at := owners.code(row).place)]
+        swaps = _swaps(tables)
+        places = swaps + _uses(moved) or [at for row in compiles if (at := owners.code(row).place)]
         name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
         many = len(moved) > 1
         what = f"addresses of {len(moved)} inputs change" if many else "address of an input changes"
@@ -122,13 +125,30 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                     f"{milliseconds(ms)} per step",
                     "compile_intervals",
                 ),
+                *(
+                    Evidence(f"a step runs {short(at)}, which gives new storage", "noted_lines")
+                    for at in swaps[:1]
+                ),
             ),
             what_to_do=(
-                "Update what is used there in place, so that it keeps its storage: copy_() or "
-                "lerp_() instead of `t.data = …` or a new tensor in the attribute."
+                f"Update {'these tensors' if swaps else 'what is used there'} in place, so that "
+                f"{'they keep their' if swaps else 'it keeps its'} storage: copy_() or lerp_() "
+                "instead of `t.data = …` or a new tensor in the attribute."
             ),
             snippet=Snippet("python", "t.data.copy_(new)  # not t.data = new"),
         )
+
+
+def _swaps(tables: Tables) -> list[Location]:
+    """Lines that give a tensor other storage and ran in the step whose lines are known."""
+    ran = Counter(
+        (row["file"], row["line"])
+        for row in first_rank(rows(tables, "line_ops", kind="line"))
+        if row["stance"] == "compiled"
+    )
+    noted = first_rank(rows(tables, "noted_lines", kind="storage"))
+    lines = {(row["file"], row["line"]): ran[row["file"], row["line"]] for row in noted}
+    return [Location(*at) for at, times in Counter(lines).most_common() if times]
 
 
 def _uses(moved: dict[str, tuple[StackFrame, ...]]) -> list[Location]:

@@ -187,13 +187,17 @@ def check(
     And one for each custom operator.
     """
     # Operators that the generated code calls because it has none of its own, with their lines.
+    copied = {row["op"] for row in rows(tables, "host_operands")}  # for an operand on the CPU
+    tuned = {row["operator"] for row in rows(tables, "kernel_tunings")}
     fallbacks: dict[str, list[str]] = {}
     customs: dict[str, list[str]] = {}
     for row in rows(tables, "kernel_calls", category="fallback"):
         op = op_name(row["kernel_name"] or "")
-        if op.startswith("aten.") and operator_category(op.replace(".", "::")) not in _LIBRARY:
-            fallbacks.setdefault(op, []).extend(row["user_lines"] or ())
-        elif is_foreign(op.replace(".", "::")):
+        name = op.replace(".", "::")
+        if op.startswith("aten.") and operator_category(name) not in _LIBRARY:
+            if op not in copied:
+                fallbacks.setdefault(op, []).extend(row["user_lines"] or ())
+        elif is_foreign(name) and name not in tuned:
             customs.setdefault(op, []).extend(row["user_lines"] or ())
     matched = frame(tables, "matched_kernels", stance="compiled")
     on_device = "device" in set(matched["clock"])

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules._weight_copies import FREEZING, copied
-from traceview.rules.kit import Cost, Finding, Snippet, Tables
+from traceview.rules.kit import Cost, Finding, Snippet, Tables, first_rank, line_of, rows
 
 CODE = "TV429"
 NEEDS = frozenset({"weight_copies"})
@@ -47,6 +47,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if not (found := copied(tables, "dtype", least_share)):
         return
     dtype = found.rows[0]["dtype"]
+    contexts = (line_of(row) for row in first_rank(rows(tables, "noted_lines", kind="autocast")))
+    also = [*found.places[1:3], *filter(None, contexts)]
     yield Finding(
         code=CODE,
         rule="ind-weight-casts",
@@ -69,6 +71,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         ),
         snippet=Snippet("python", f"model = model.to(torch.{dtype})"),
         remedy=FREEZING,
-        also_at=tuple(found.places[1:4]),
+        also_at=tuple(also[:3]),
         weighs=True,
     )

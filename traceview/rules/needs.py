@@ -107,7 +107,9 @@ _TABLES = {
     _collected("a replay of profiled steps"): ("read_replays", "read_places"),
     _collected("the script's source and its settings"): ("setting_sites",),
     _collected("what torch wrote to stderr, and the script's source"): ("cached_calls",),
-    _collected("the script's source"): ("backward_calls", "host_reads", "source_lines"),
+    _collected("the script's source"): (
+        "backward_calls", "host_reads", "source_lines", "noted_lines",
+    ),
     _collected("memory peaks of eager and compiled steps"): ("memory",),
     _collected("what the device can do, measured at the run's end"): (
         *("ceilings", "shape_trials", "shape_gains"),
@@ -128,7 +130,7 @@ _TABLES = {
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
         "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
         "partial_writes",
-        "weight_copies", "clean_parts",
+        "weight_copies", "clean_parts", "kernel_tunings", "host_operands",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
@@ -143,6 +145,8 @@ MEASURED -= {
     "partial_writes",
     "weight_copies",
     "clean_parts",
+    "kernel_tunings",
+    "host_operands",
 }
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}

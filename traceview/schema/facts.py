@@ -102,6 +102,7 @@ OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outs
     Column("ms", pl.Float64, "per step, on the step as timed; null: a line that runs while a batch is fetched, whose time is that of the line that asks for the batch"),
     Column("callers", pl.List(pl.String), "of operators, file:line of each line that was being run around it, innermost first, without those around the compiled call"),
     Column("waits_ms", pl.Float64, "of ms of operators, what a device waits for their launches; null: not of operators"),
+    Column("calls", pl.Float64, "of an optimizer, its steps per step of the script's; null: not of one, or not known"),
     Column("share", pl.Float64, "of all that the account of the step finds, 0 to 1: steadier than ms where the machine is busy. Python at the line that calls compiled code counts as no more than what the timed step leaves: a thread that waits for its next call looks the same"),
 )
 
@@ -117,6 +118,21 @@ HOST_STALLS = table("host_stalls", "what holds the host in compiled steps, apart
     Column("full", pl.Float64, "of collection, collections of all generations per step; null: another kind"),
     Column("steps", pl.Float64, "part of the window's steps in which what happens, 0 to 1"),
     Column("clock", pl.String, "device or host"),
+)
+
+KERNEL_TUNINGS = table("kernel_tunings", "one of the user's Triton kernels that @triton.autotune times in compiled steps, under one operator",
+    Column("kernel", pl.String, "its function's name"),
+    Column("operator", pl.String, "the operator that is not torch's around its launches; null: none"),
+    Column("keys", pl.List(pl.String), "arguments whose new values have it tuned again, as its decorator lists them"),
+    _FILE,
+    Column("line", pl.Int32, "line of the decorator that lists them"),
+    Column("call_file", pl.String, "file of the line that calls the operator; null: not known"),
+    Column("call_line", pl.Int32, "line there"),
+    Column("launches", pl.Float64, "per step, of this kernel"),
+    Column("configurations", pl.Int32, "different grids and blocks among them"),
+    Column("waits", pl.Float64, "per step, waits for the device between its first launch and its last"),
+    Column("ms", pl.Float64, "per step, from the first launch of a tuning to its last, on the profiled host"),
+    Column("steps", pl.Float64, "part of the window's steps in which it is tuned, 0 to 1"),
 )
 
 BUSY_THREADS = table("busy_threads", "one other Python thread of the script's, first the one that runs most while the steps' thread waits for Python's lock",
@@ -284,4 +300,15 @@ PROMOTIONS = table("promotions", "one compiled function in which a float64 tenso
     Column("ms", pl.Float64, "of a compiled step in the function's generated kernels that handle float64, as profiled; null: not profiled"),
     Column("clock", pl.String, "device or host"),
     raw=True,
+)
+
+HOST_OPERANDS = table("host_operands", "one line at which compiled code hands an operator a tensor that lies on the CPU, which the operator copies to the GPU in every call",
+    Column("compile_id", pl.String, "the graph's compile"),
+    Column("op", pl.String, "the operator that copies it: aten.index; those that are called to copy have no row"),
+    _FILE,
+    _LINE,
+    Column("sources", pl.List(pl.String), "inputs of Dynamo's graph on the CPU that are read there, as guards name them; empty: not known"),
+    Column("count", pl.Float64, "copies per step"),
+    Column("copy_ms", pl.Float64, "per step, of the copies on the device"),
+    Column("wait_ms", pl.Float64, "per step as timed, in which the device waits for copies in compiled code, by this line's part of them"),
 )

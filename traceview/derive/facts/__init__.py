@@ -8,7 +8,8 @@ import polars as pl
 
 from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
-from traceview.derive.facts.host_stalls import busy_threads, host_stalls
+from traceview.derive.facts.host_operands import host_operands
+from traceview.derive.facts.host_stalls import busy_threads, host_stalls, kernel_tunings
 from traceview.derive.facts.outputs import output_differences, output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
 from traceview.derive.facts.partial_writes import partial_writes
@@ -34,6 +35,7 @@ _OF_LOGS: _Facts = {
 _OF_ALL: _Facts = {
     "outside_work": outside_work,
     "host_stalls": host_stalls,
+    "kernel_tunings": kernel_tunings,
     "step_shares": step_shares,
     "busy_threads": busy_threads,
     "script_ends": script_ends,
@@ -47,6 +49,7 @@ _OF_ALL: _Facts = {
     "slow_fusions": slow_fusions,
     "weight_copies": weight_copies,
     "promotions": promotions,
+    "host_operands": host_operands,
 }
 
 

@@ -1,9 +1,9 @@
-"""Tables ``host_stalls`` and ``busy_threads``: what holds the host in compiled steps.
+"""Tables ``host_stalls``, ``kernel_tunings`` and ``busy_threads``: what holds the host in steps.
 
 Garbage collections, memory that is taken from the driver or given back to it, searches for the
 fastest algorithm of a library, and the own code of operators that are not torch's: what lies
 between an operator's start and the operators and calls inside it. On a GPU, only as far as the
-device waits for it. And the script's other Python threads, with who waits for Python's lock.
+device waits for it. Triton's autotuner, which times a kernel's configurations. And the script's other Python threads, with who waits for Python's lock.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ _COLLECTION = "garbage collection"
 _FULL = f"{marks.OUR_GC}2"
 _THREAD = ("pass", "rank", "name", "native_id")
 _LINE = ("file", "line", "function")
+#: The least that Triton's ``do_bench`` does, also with a graph, for each of two configurations or
+#: more: a launch, and another between two events, and a wait after each.
+_LEAST_LAUNCHES, _LEAST_EVENTS, _LEAST_WAITS = 4, 4, 4
 
 
 def host_stalls(tables: Tables) -> pl.DataFrame | None:
@@ -103,6 +106,67 @@ def _operators(tables: Tables, names: list[str]) -> pl.DataFrame:
     )
     calls = called.select(what="name", call_file="file", call_line="line")
     return body.join(calls, on="what", how="full", coalesce=True)
+
+
+def kernel_tunings(tables: Tables) -> pl.DataFrame | None:
+    """Table ``kernel_tunings``; None where no compiled step was profiled.
+
+    A kernel with a decorator that tunes it counts where the host waits and records events between
+    its launches: one whose configuration is known is launched once and waits for nothing.
+    """
+    calls = tables["kernel_launches"].filter(_COMPILED, _IN_STEP)
+    if calls.is_empty():
+        return None
+    ops = tables["cpu_ops"].filter(_COMPILED, _IN_STEP)
+    tuned = tables["noted_lines"].filter(kind="autotune").unique("name", keep="first")
+    kernels = tables["kernels"].filter(_COMPILED, _IN_STEP, pl.col("name").is_in(tuned["name"]))
+    foreign = [name for name in ops["name"].unique() if is_foreign(name)]
+    is_own = pl.col("cpu_op").is_in(foreign).fill_null(False)
+    call = (*_WINDOW, "step", "name", "operator", "call")
+    began, ended = pl.col("launch_start_ns").min(), pl.col("launch_start_ns").max()
+    spans = (
+        kernels.drop_nulls("launch_start_ns")
+        .with_columns(
+            operator=pl.when(is_own).then("cpu_op"), call=pl.when(is_own).then("cpu_op_id")
+        )
+        .group_by(call, maintain_order=True)
+        .agg(
+            *(began.alias("began"), ended.alias("ended"), pl.len().alias("launches")),
+            shapes=pl.struct("grid", "block"),
+        )
+    )
+    is_event = pl.col("name").str.contains("EventRecord")
+    made = calls.select(
+        *_WINDOW, "step", at="start_ns", waits=pl.col("kind") == "sync", events=is_event
+    )
+    between = (
+        spans.join(made, on=[*_WINDOW, "step"], nulls_equal=True)
+        .filter(pl.col("at").is_between("began", "ended"))
+        .group_by(call)
+        .agg(pl.col("waits", "events").sum())
+    )
+    least = {"launches": _LEAST_LAUNCHES, "events": _LEAST_EVENTS, "waits": _LEAST_WAITS}
+    tunings = spans.join(between, on=call, nulls_equal=True).filter(
+        *(pl.col(name) >= number for name, number in least.items())
+    )
+    steps = ops.group_by(_WINDOW).agg(all=pl.col("step").n_unique())
+    found = (
+        tunings.group_by(*_WINDOW, "name", "operator", maintain_order=True)
+        .agg(
+            (pl.col("ended") - pl.col("began")).sum().alias("ns"),
+            pl.col("launches", "waits").sum(),
+            configurations=pl.col("shapes").list.explode().n_unique(),
+            steps=pl.col("step").n_unique(),
+        )
+        .join(steps, on=_WINDOW, nulls_equal=True)
+        .join(tuned.select("name", "keys", "file", "line"), on="name")
+        .join(_operators(tables, foreign), left_on="operator", right_on="what", how="left")
+        .with_columns(pl.col("launches", "waits", "steps") / pl.col("all"), kernel="name")
+        .with_columns(ms=pl.col("ns") / 1e6 / pl.col("all"))
+        .sort("ms", descending=True, maintain_order=True)
+    )
+    kept = from_rows("kernel_tunings", []).columns
+    return from_rows("kernel_tunings", found.select(kept).to_dicts())
 
 
 def busy_threads(tables: Tables) -> pl.DataFrame | None:

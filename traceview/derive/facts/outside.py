@@ -54,6 +54,7 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
     is_collective = what.str.starts_with(_COLLECTIVE)
     is_wait, is_copy = category.is_in(_COPIES), (category == "copy") & (what == _TO_DEVICE)
     is_read = (category == "copy") & (what == _TO_HOST)
+    hooks = tables["noted_lines"].filter(kind="hook_step").drop_nulls(_PLACE)
     pageable = tables["kernels"].filter(_COMPILED, pl.col("name").str.contains(_PAGEABLE))
     result: list[Row] = []
     for head in _windows(accounts):
@@ -81,6 +82,7 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
                     ms=(pl.col("duration_ns") - pl.col("self_ns").fill_null(0))
                     / (1e6 * (_counts(tables, head).get("steps") or 1))
                 ),
+                _own(hooks, head),
             ),
         ]
         for row in found:
@@ -150,13 +152,17 @@ def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: floa
 
 
 def _operators(
-    account: pl.DataFrame, details: pl.DataFrame, lines: pl.DataFrame, optimizers: pl.DataFrame
+    account: pl.DataFrame,
+    details: pl.DataFrame,
+    lines: pl.DataFrame,
+    optimizers: pl.DataFrame,
+    hooks: pl.DataFrame,
 ) -> list[Row]:
     """Operators that no compiled graph holds, with what the device waits for their launches.
 
     Neither Python nor what waits is one, but Python from one operator of a line to the next is part
     of launching them. ``lines``: events of the window that knows lines; ``optimizers``: marks of
-    their steps, ``ms`` of a step.
+    their steps, ``ms`` of a step; ``hooks``: lines that make a step where autograd calls them.
     """
     busy = account.filter(pl.col("kind") == "busy")["category"].unique().to_list()
     of_no_category = (pl.col("category") == "other") & pl.col("what").str.contains("::")
@@ -189,13 +195,23 @@ def _operators(
     ).with_columns(
         optimizer=pl.when(pl.col("what").str.contains(of_step)).then("what").otherwise("optimizer")
     )
-    # Where no lines are known, all of it is the optimizer's whose marks are half of it.
-    if spans.is_empty() and float(optimizers["ms"].sum()) >= float(found["ms"].sum()) / 2:
-        found = found.with_columns(optimizer=pl.lit(optimizers["name"].first(), pl.String))
+    # What no line is known of is the optimizer's whose marks are half of it. Where no line is known
+    # at all, or its steps run where none is (in a hook, on autograd's thread), marks name nothing.
+    nowhere = pl.lit(True) if spans.is_empty() else pl.col("file").is_null()
+    unknown = float(found.filter(nowhere)["ms"].sum())
+    if inside.is_empty() and float(optimizers["ms"].sum()) >= unknown / 2:
+        owner = pl.lit(optimizers["name"].first(), pl.String)
+        found = found.with_columns(optimizer=pl.when(nowhere).then(owner).otherwise("optimizer"))
+        if not spans.is_empty() and hooks.height:
+            file, line = (pl.lit(hooks[column][0], found[column].dtype) for column in _PLACE)
+            found = found.with_columns(file=pl.coalesce("file", file), line=pl.coalesce("line", line))
     name = pl.col("optimizer").str.strip_prefix(marks.OPTIMIZER_STEP).str.strip_suffix(".step")
     known = pl.col("file").is_not_null() & pl.col("line").is_not_null()
+    counts = optimizers.group_by("step", optimizer="name").agg(calls=pl.len().cast(pl.Float64))
+    steps = counts.group_by("optimizer").agg(pl.col("calls").median())
+    found = found.join(steps, on="optimizer", how="left", maintain_order="left")
     sums = found.group_by(name.alias("what"), *_PLACE, maintain_order=True).agg(
-        pl.col("ms", "waits_ms").sum()
+        pl.col("ms", "waits_ms").sum(), pl.col("calls").first()
     )
     ordered = sums.sort(known, "ms", descending=True, maintain_order=True)
     around = _callers(lines)

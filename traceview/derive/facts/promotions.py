@@ -72,7 +72,7 @@ def promotions(tables: Tables) -> pl.DataFrame | None:
         file, _, line = (read or "").rpartition(":")
         found[function] = {
             **{key: row[key] for key in (*keys, "raw_file", "raw_line")},
-            "sources": [_source(tables, row, graph.nodes[name]) for name in roots],
+            "sources": [source_of(tables, row, graph.nodes[name]) for name in roots],
             "file": file or None,
             "line": int(line) if file else None,
             "operations": len(wide),
@@ -119,7 +119,7 @@ def _read_at(graph: Graph, name: str) -> str | None:
     return None
 
 
-def _source(tables: Tables, row: Row, node: Node) -> str:
+def source_of(tables: Tables, row: Row, node: Node) -> str:
     """What the user calls it: the source of an input's guard; of others the operator."""
     if node.args:
         return node.word or node.name
