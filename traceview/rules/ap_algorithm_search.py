@@ -125,13 +125,14 @@ def _tuned(tables: Tables, row: Row, ms: float) -> Finding:
         places.append(Location(row["call_file"], row["call_line"]))
     keys = " and ".join(row["keys"])
     whose = f" inside custom operator {row['operator']}" if row["operator"] else ""
+    often = "each step" if row["steps"] >= 1 else f"{percent(row['steps'])} of the steps"
     several = len(row["keys"]) > 1
     return Finding(
         code=CODE,
         rule="ap-algorithm-search",
         severity=severity(tables, ms),
         title=(
-            f"Triton kernel {row['kernel']} is tuned again in {_often(row['steps'])} "
+            f"Triton kernel {row['kernel']} is tuned again in {often} "
             f"({short(places[0])}): key {keys or 'of the decorator'} has new values"
         ),
         explanation=(
@@ -158,7 +159,3 @@ def _tuned(tables: Tables, row: Row, ms: float) -> Finding:
         also_at=tuple(places[1:]),
         weighs=True,
     )
-
-
-def _often(share: float) -> str:
-    return "each step" if share >= 1 else f"{percent(share)} of the steps"

@@ -51,7 +51,6 @@ from traceview.rules.kit import (
     milliseconds,
     plural,
     rows,
-    short,
     step_ms,
 )
 from traceview.torchtext.cudagraphs import moved_inputs, run_id
@@ -92,8 +91,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         moved = moved_inputs(reason["reason"])
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
-        swaps = _swaps(tables)
-        places = swaps + _uses(moved) or [at for row in compiles if (at := owners.code(row).place)]
+        places = _swaps(tables) + _uses(moved) or [at for row in compiles if (at := owners.code(row).place)]
         name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
         many = len(moved) > 1
         what = f"addresses of {len(moved)} inputs change" if many else "address of an input changes"
@@ -125,15 +123,10 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                     f"{milliseconds(ms)} per step",
                     "compile_intervals",
                 ),
-                *(
-                    Evidence(f"a step runs {short(at)}, which gives new storage", "noted_lines")
-                    for at in swaps[:1]
-                ),
             ),
             what_to_do=(
-                f"Update {'these tensors' if swaps else 'what is used there'} in place, so that "
-                f"{'they keep their' if swaps else 'it keeps its'} storage: copy_() or lerp_() "
-                "instead of `t.data = …` or a new tensor in the attribute."
+                "Update these tensors in place, so that they keep their storage: copy_() or "
+                "lerp_() instead of `t.data = …` or a new tensor in the attribute."
             ),
             snippet=Snippet("python", "t.data.copy_(new)  # not t.data = new"),
         )
