@@ -8,7 +8,7 @@
 ``lines_to_add``   the line that compiles what traceview compiled for the user (--compile)
 ``backward_calls``  where gradients are asked for. A script that was stopped early may not have come
                     there yet: what did not run proves nothing about the rest of it
-``noted_lines``    statements that findings point to, where a profile shows what they do and not where
+``noted_lines``    statements that findings point to: a profile shows what they do, not where
 ``cached_calls``    calls of functions with a cache that Dynamo warned about, and those functions
 """
 
@@ -342,7 +342,7 @@ def statements(source: str) -> Iterator[dict[str, Any]]:
         if isinstance(node, Function):
             functions[node.name].append(node)
 
-    def row(kind: str, node: ast.expr | ast.stmt, **more: Any) -> dict[str, Any]:
+    def row(kind: str, node: ast.expr | ast.stmt, **more: list[str]) -> dict[str, Any]:
         text = ast.get_source_segment(source, node) or ""
         return {"kind": kind, "name": text[:LINE_CHARACTERS], "line": node.lineno, **more}
 

@@ -140,7 +140,9 @@ def _tuned(tables: Tables, row: Row, ms: float) -> Finding:
             f"{f', {keys}' if keys else ''}. That runs it "
             f"{row['launches']:.0f} times per step{whose}, in eager and compiled alike."
         ),
-        cost=Cost(ms, None, "time of a compiled step from the first launch of a tuning to the last"),
+        cost=Cost(
+            ms, None, "time of a compiled step from the first launch of a tuning to the last"
+        ),
         confidence="derived",
         location=places[0],
         evidence=(

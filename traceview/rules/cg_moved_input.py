@@ -10,9 +10,9 @@ longer than running the graph in eager, and each of them is kept.
 
 ## Evidence
 torch's own reason for leaving a recorded graph (TORCH_LOGS=cudagraphs), which names the inputs with
-the lines that use them; a line of the script's that gives a tensor other storage (`t.data = …`), where
-the profiled step ran one; and the recordings in the timed compiled steps. They take at least 5 % of
-these steps. torch writes that reason for each recorded graph that a call looks at, so the number of
+the lines that use them; a line of the script's that gives a tensor other storage (`t.data = …`),
+where the profiled step ran one; and the recordings in the timed compiled steps. They take at least
+5 % of these steps. torch writes that reason for each recorded graph that a call looks at, so the number of
 such lines says nothing.
 
 ## What to do
@@ -91,7 +91,9 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         moved = moved_inputs(reason["reason"])
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
-        places = _swaps(tables) + _uses(moved) or [at for row in compiles if (at := owners.code(row).place)]
+        places = _swaps(tables) + _uses(moved) or [
+            at for row in compiles if (at := owners.code(row).place)
+        ]
         name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
         many = len(moved) > 1
         what = f"addresses of {len(moved)} inputs change" if many else "address of an input changes"

@@ -17,8 +17,8 @@ line's part of what it waits for copies in compiled code. What fusing would save
 ## What to do
 Move the tensor once. A plain attribute of a module (`self.order = torch.arange(n)`) stays where it
 is when the module moves: make it a buffer with `register_buffer`, with `persistent=False` where
-checkpoints must not change. An argument: `.to(device)` before the loop. An index that is new in each
-call: copy it from pinned memory with `non_blocking=True`, ahead of the call.
+checkpoints must not change. An argument: `.to(device)` before the loop. An index that is new in
+each call: copy it from pinned memory with `non_blocking=True`, ahead of the call.
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that the copies must take.
@@ -113,7 +113,9 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         ),
         what_to_do=_remedy(attributes, sources),
         snippet=(
-            Snippet("python", f'self.register_buffer("{_last(attributes[0])}", …, persistent=False)')
+            Snippet(
+                "python", f'self.register_buffer("{_last(attributes[0])}", …, persistent=False)'
+            )
             if attributes
             else None
         ),

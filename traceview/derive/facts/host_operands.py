@@ -41,9 +41,7 @@ def host_operands(tables: Tables) -> pl.DataFrame | None:
     mine = (
         copies.with_columns(op=pl.col("ops").list.last())
         .drop_nulls("op")
-        .filter(
-            pl.col("name").str.contains(_TO_DEVICE), ~pl.col("op").is_in((*_COPIES, _CAST))
-        )
+        .filter(pl.col("name").str.contains(_TO_DEVICE), ~pl.col("op").is_in((*_COPIES, _CAST)))
         .group_by(place, maintain_order=True)
         .agg(pl.col("count").sum(), copy_ms=pl.col("ms").sum())
     )

@@ -3,7 +3,8 @@
 Garbage collections, memory that is taken from the driver or given back to it, searches for the
 fastest algorithm of a library, and the own code of operators that are not torch's: what lies
 between an operator's start and the operators and calls inside it. On a GPU, only as far as the
-device waits for it. Triton's autotuner, which times a kernel's configurations. And the script's other Python threads, with who waits for Python's lock.
+device waits for it. Triton's autotuner, which times a kernel's configurations. And the
+script's other Python threads, with who waits for Python's lock.
 """
 
 from __future__ import annotations

@@ -204,7 +204,9 @@ def _operators(
         found = found.with_columns(optimizer=pl.when(nowhere).then(owner).otherwise("optimizer"))
         if not spans.is_empty() and hooks.height:
             file, line = (pl.lit(hooks[column][0], found[column].dtype) for column in _PLACE)
-            found = found.with_columns(file=pl.coalesce("file", file), line=pl.coalesce("line", line))
+            found = found.with_columns(
+                file=pl.coalesce("file", file), line=pl.coalesce("line", line)
+            )
     name = pl.col("optimizer").str.strip_prefix(marks.OPTIMIZER_STEP).str.strip_suffix(".step")
     known = pl.col("file").is_not_null() & pl.col("line").is_not_null()
     counts = optimizers.group_by("step", optimizer="name").agg(calls=pl.len().cast(pl.Float64))
