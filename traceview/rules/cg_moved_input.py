@@ -12,8 +12,8 @@ longer than running the graph in eager, and each of them is kept.
 torch's own reason for leaving a recorded graph (TORCH_LOGS=cudagraphs), which names the inputs with
 the lines that use them; a line of the script's that gives a tensor other storage (`t.data = …`),
 where the profiled step ran one; and the recordings in the timed compiled steps. They take at least
-5 % of these steps. torch writes that reason for each recorded graph that a call looks at, so the number of
-such lines says nothing.
+5 % of these steps. torch writes that reason for each recorded graph that a call looks at, so the
+number of such lines says nothing.
 
 ## What to do
 Update the tensor in place: `t.copy_(new)`, `t.data.copy_(new)`, `t.lerp_(new, weight)`, or
