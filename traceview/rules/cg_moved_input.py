@@ -91,9 +91,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         moved = moved_inputs(reason["reason"])
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
-        places = _swaps(tables) + _uses(moved) or [
-            at for row in compiles if (at := owners.code(row).place)
-        ]
+        places = _uses(tables, moved) or [p for row in compiles if (p := owners.code(row).place)]
         name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
         many = len(moved) > 1
         what = f"addresses of {len(moved)} inputs change" if many else "address of an input changes"
@@ -146,10 +144,13 @@ def _swaps(tables: Tables) -> list[Location]:
     return [Location(*at) for at, times in Counter(lines).most_common() if times]
 
 
-def _uses(moved: dict[str, tuple[StackFrame, ...]]) -> list[Location]:
-    """The user's own lines that use them, outermost ones: there most inputs have one in common."""
+def _uses(tables: Tables, moved: dict[str, tuple[StackFrame, ...]]) -> list[Location]:
+    """Where they get other storage, and the user's own lines that use them.
+
+    Outermost ones: there most inputs have one in common.
+    """
     uses: Counter[Location] = Counter()
     for stack in moved.values():
         known = (if_users(at.file, at.line, at.function) for at in stack if at.line is not None)
         uses.update([place for place in known if place][:1])
-    return [place for place, _ in uses.most_common()]
+    return [*_swaps(tables), *(place for place, _ in uses.most_common())]
