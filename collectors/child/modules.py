@@ -165,17 +165,22 @@ class LateHooks:
         self.begin(gate, stance)
         try:
             yield
-        finally:
-            self.end()
+        except BaseException:
+            self.end(returned=False)
+            raise
+        self.end()
 
-    def end(self) -> None:
-        """The call has ended; nothing happens where it was not looked at."""
+    def end(self, *, returned: bool = True) -> None:
+        """The call has ended; nothing happens where it was not looked at.
+
+        What did not run in a call that has not ``returned`` might have come later.
+        """
         if self._looking is None:
             return
         (gate, stance, compiles), self._looking = self._looking, None
         if sys.getprofile() == self._profile:
             sys.setprofile(None)
-        for late in self.late:
+        for late in self.late if returned else ():
             looks, module = late.looks.get(gate.region.region_id), late.module()
             if looks is None or module is None or not late.there:
                 continue

@@ -116,7 +116,9 @@ class _Check:
         differences(torch, eager, eager)  # a device is waited for
         if (took_s := time.monotonic() - began) > SLOW_CALL_S:
             raise NotReplayed(f"a call in eager takes {took_s:.1f} s")
-        apart = differences(torch, eager, self._run("compiled", written=eager))
+        with self._parts.hooks.looking(self._gate, "compiled"):
+            compiled = self._run("compiled", written=eager)
+        apart = differences(torch, eager, compiled)
         if not apart:
             raise NotReplayed("its results have other shapes compiled and in eager")
         noise, low, function, place = dict[str, float](), None, None, None

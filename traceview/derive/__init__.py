@@ -24,6 +24,7 @@ from traceview.derive.syntax import ReadSource
 from traceview.derive.user_sources import (
     backward_calls,
     cached_calls,
+    class_sites,
     lines_to_add,
     noted_lines,
     setting_sites,
@@ -83,6 +84,8 @@ def derive(
         result.put("noted_lines", noted_lines(tables, read_source))
         if tables.has("warnings"):
             result.put("cached_calls", cached_calls(tables, read_source))
+        if tables.has("recompiles"):
+            result.put("class_sites", class_sites(tables, read_source))
     if result.has("op_sources") and read_source is not None:
         result.put("host_reads", host_reads(result, read_source))
     if tables.has("environment") and read_source is not None:

@@ -10,11 +10,13 @@
                     there yet: what did not run proves nothing about the rest of it
 ``noted_lines``    statements that findings point to: a profile shows what they do, not where
 ``cached_calls``    calls of functions with a cache that Dynamo warned about, and those functions
+``class_sites``    where functions make the classes that guards on types have met
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -24,7 +26,14 @@ import polars as pl
 
 from traceview.derive.facts.places import frames
 from traceview.derive.facts.slow_switches import SEPARATE
-from traceview.derive.syntax import Function, ReadSource, covers, loops_around, syntax_tree
+from traceview.derive.syntax import (
+    Function,
+    ReadSource,
+    covers,
+    function_at,
+    loops_around,
+    syntax_tree,
+)
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.frames import CACHED_CALL
 
@@ -56,6 +65,14 @@ _ONLY_MATH = frozenset({"MATH"})
 _SWAPS = frozenset({"set_", "swap_tensors"})
 _HOOKS = frozenset({"register_post_accumulate_grad_hook", "register_hook"})
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
+#: Functions that make a class by the name that is their first argument.
+_MAKERS = frozenset(
+    {
+        *("namedtuple", "NamedTuple", "make_dataclass", "make_class", "create_model", "defstruct"),
+        *("new_class", "type", "Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"),
+    }
+)
+_CLASS_MET = re.compile(r"<class '(?:[^']*\.)?(\w+)'>")
 
 
 def source_lines(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
@@ -414,3 +431,31 @@ def cached_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
             ]
             rows += [{**head, "file": file, "line": line} | one for one in functions or [{}]]
     return from_rows("cached_calls", rows)
+
+
+def class_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
+    """Table ``class_sites``; ``read_source`` gives a file's text, None without a copy.
+
+    A class that the sources make in two places, or outside of functions, may be either of them.
+    """
+    rows: list[dict[str, Any]] = []
+    met = tables["recompiles"].filter(kind="type_id")
+    for (name_of_pass,), guards in met.group_by("pass", maintain_order=True):
+        texts = (text or "" for row in guards.select("guard", "old", "new").rows() for text in row)
+        names = {name for text in texts for name in _CLASS_MET.findall(text)}
+        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for file in sorted(tables["sources"].filter(**{"pass": name_of_pass})["file"].unique()):
+            tree = syntax_tree(read_source(file) or "")
+            for node in ast.walk(tree) if tree else ():
+                name = node.name if isinstance(node, ast.ClassDef) else None
+                if isinstance(node, ast.Call) and _name(node.func) in _MAKERS and node.args:
+                    name = getattr(node.args[0], "value", None)
+                if tree and isinstance(node, ast.ClassDef | ast.Call) and name in names:
+                    place = {"line": node.lineno, "function": function_at(tree, node.lineno)}
+                    found[str(name)].append({"file": file, **place})
+        rows += [
+            {"pass": name_of_pass, "class_name": name, **places[0]}
+            for name, places in sorted(found.items())
+            if len(places) == 1 and places[0]["function"]
+        ]
+    return from_rows("class_sites", rows)

@@ -11,12 +11,13 @@ guard out, since checking an empty dictionary for each module takes time in ever
 (`torch._dynamo.config.skip_nnmodule_hook_guards`).
 
 ## Evidence
-In a few calls that nothing times, and in an eager call at the script's end, the collector looks at
-which modules are called in Python: there hooks run. The module of the hook is called in eager (or
+In a few calls that nothing times, and in two at the script's end, the collector looks at which
+modules are called in Python: there hooks run. The module of the hook is called in eager (or
 compiled code has a guard on it), and in none of the compiled calls; and no graph of that callable
 was captured after the hook was registered. (A backward that is compiled later is of a graph
-captured before.) A hook that makes Dynamo compile again, that runs between graphs, or that is
-removed before a call was looked at, is not reported.
+captured before.) Where no compiled call was looked at, it was called after that, and all of it is
+one graph without a break: no module within it is called in Python. A hook that makes Dynamo compile
+again, that runs between graphs, or that is removed before a call was looked at, is not reported.
 
 ## What to do
 Register hooks before the first compiled call. Where that can't be, set
@@ -87,12 +88,15 @@ def check(tables: Tables) -> Iterator[Finding]:
                 "without the hook. In eager the hook runs."
             ),
             cost=RESULT,
-            confidence="measured" if row["eager_runs"] else "derived",
+            confidence="measured" if row["eager_runs"] and row["compiled_calls"] else "derived",
             location=place,
             also_at=(made,) if made else (),
             evidence=(
                 Evidence(
-                    f"{where} is {seen}, and in 0 of {row['compiled_calls']} compiled ones",
+                    f"{where} is {seen}, and in 0 of {row['compiled_calls']} compiled ones"
+                    if row["compiled_calls"]
+                    else f"{where} is {seen}; {name} is one graph without a break, called after "
+                    "the hook was registered",
                     "late_hooks",
                 ),
                 Evidence(f"no graph of {name} was captured after that", "compile_regions"),
@@ -109,9 +113,21 @@ def check(tables: Tables) -> Iterator[Finding]:
 
 def _is_ignored(tables: Tables, row: Row) -> bool:
     """Whether the module is called in eager only, and compiled code is older than its hook."""
-    if row["recompiled"] or row["compiled_runs"] or not row["compiled_calls"]:
+    if row["recompiled"] or row["compiled_runs"]:
         return False
     mine = compiles_of(tables, row["region_id"])
+    keys = {each["compile_key"] for each in mine}
+    if not row["compiled_calls"]:
+        # Then compiled calls must have come after the hook, and run nothing but one graph.
+        frames = {(each["compile_id"] or "").partition("/")[0] for each in mine}
+        known = [each for each in rows(tables, "compiles") if each["compile_key"] in keys]
+        broken = any(each["compile_key"] in keys for each in rows(tables, "graph_breaks"))
+        if broken or len(frames) != 1 or any(each["outcome"] != "ok" for each in known):
+            return False
+        calls = rows(tables, "calls", pid=row["pid"], region_id=row["region_id"])
+        later = (each for each in calls if each["started_us"] > row["registered_us"])
+        if not any(each["stance"] == "compiled" for each in later):
+            return False
     # A backward is compiled at the first call of it, from what was captured before.
     captured = [each["started_us"] or 0.0 for each in mine if each["is_forward"] is not False]
     if any(started_us > row["registered_us"] for started_us in captured):
@@ -121,6 +137,5 @@ def _is_ignored(tables: Tables, row: Row) -> bool:
     if not row["path"]:
         return False
     inside = "".join(f"._modules['{part}']" for part in row["path"].split("."))
-    keys = {each["compile_key"] for each in mine}
     names = (g["source_name"] for g in rows(tables, "guards") if g["compile_key"] in keys)
     return any(name is not None and inside in name for name in names)

@@ -107,6 +107,7 @@ _TABLES = {
     _collected("a replay of profiled steps"): ("read_replays", "read_places"),
     _collected("the script's source and its settings"): ("setting_sites",),
     _collected("what torch wrote to stderr, and the script's source"): ("cached_calls",),
+    _collected("recompiles, and the script's source"): ("class_sites",),
     _collected("the script's source"): (
         "backward_calls", "host_reads", "source_lines", "noted_lines",
     ),
@@ -129,7 +130,7 @@ _TABLES = {
         "match_groups", "library_pairs",
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
         "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
-        "partial_writes",
+        "partial_writes", "output_views",
         "weight_copies", "clean_parts", "kernel_tunings", "host_operands",
     ),
 }  # fmt: skip
@@ -143,6 +144,7 @@ MEASURED -= {
     "slow_loops",
     "slow_fusions",
     "partial_writes",
+    "output_views",
     "weight_copies",
     "clean_parts",
     "kernel_tunings",

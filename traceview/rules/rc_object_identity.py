@@ -11,7 +11,9 @@ known which of them need a compile of their own, so the cost is derived.
 At least two recompiles of one function whose deciding guard checks the identity or the type of the
 same source (`___check_obj_id`, `___check_type_id`), or whose compiled code was dropped because the
 object is gone. A single one makes two variants, once, whatever alternates. Members of enums are
-values: rc-python-constant.
+values: rc-python-constant. A class that is defined again is shown where it is made, if one function
+in the script's source makes a class of that name: by a class statement, or by a call such as
+`namedtuple("Record", …)`.
 
 A warning where the recompiles took at least a second, and at least 5 % of the job where its length
 is known, or where the function hit the recompile limit. Otherwise information.
@@ -39,7 +41,7 @@ from collections.abc import Iterator
 
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Finding, Tables
+from traceview.rules.kit import Finding, Location, Spot, Tables, rows
 
 CODE = "TV206"
 NEEDS = frozenset({"recompile_causes"})
@@ -60,12 +62,16 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
     """One finding a function and source."""
     for cause in _recompiles.causes(tables, "identity", fewest_recompiles):
         source = cause.source.removesuffix(".__code__")  # a function is its code to torch
-        what, why, remedy = _words(cause, source)
+        classes = _classes(cause) if cause.row["kind"] == "type_id" else []
+        sites = [row for row in rows(tables, "class_sites") if [row["class_name"]] == classes]
+        what, why, remedy = _words(cause, source, sites[0]["function"] if sites else None)
         if any("got deallocated" in (row["guard"] or "") for row in cause.rows):
             why = (
                 f"Compiled code belonged to one {source}. That object is gone, its compiled code "
                 "was dropped with it, and the next object is compiled again."
             )
+        read = _recompiles.reading(tables, cause)
+        made = [Location(row["file"], row["line"], row["function"]) for row in sites[:1]]
         yield _recompiles.finding(
             tables,
             cause,
@@ -73,20 +79,28 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             rule="rc-object-identity",
             title=f"{source} {what}",
             explanation=why,
-            at=_recompiles.reading(tables, cause),
+            at=Spot(made[0]) if made else read,
+            also_at=(read.place,) if made and read.place else (),
             confidence="derived" if cause.row["kind"] == "type_id" else "measured",
             evidence=_recompiles.evidence(tables, cause),
             what_to_do=remedy,
         )
 
 
-def _words(cause: Cause, source: str) -> tuple[str, str, str]:
-    """(what is different about it, why it recompiles, what to do)."""
-    # Names of the classes that the guards expected and, where they say so, met instead.
+def _classes(cause: Cause) -> list[str]:
+    """Names of the classes that the guards expected and, where they say so, met instead."""
     texts = (row[column] or "" for row in cause.rows for column in ("guard", "new"))
     names = [name.rpartition(".")[2] for text in texts for name in _CLASS.findall(text)]
     tensor = ["Tensor"] if any(row["old"] == _TENSOR for row in cause.rows) else []
-    classes = list(dict.fromkeys([*tensor, *names]))
+    return list(dict.fromkeys([*tensor, *names]))
+
+
+def _words(cause: Cause, source: str, made_in: str | None) -> tuple[str, str, str]:
+    """(what is different about it, why it recompiles, what to do).
+
+    ``made_in``: the function that makes its class, where that is known.
+    """
+    classes = _classes(cause)
     if _FUNCTIONS.intersection(classes):
         return (
             "is not the same function in every call",
@@ -114,8 +128,9 @@ def _words(cause: Cause, source: str) -> tuple[str, str, str]:
             else f"Compile one function for each type of {source}, and choose between "
             "them outside the compiled function.",
         )
-    maker = _MAKER.search(cause.row["guard"] or "")
-    now = f", not in {maker[1]}() each time that it runs" if maker else ""
+    if made_in is None and (maker := _MAKER.search(cause.row["guard"] or "")):
+        made_in = maker[1]
+    now = f", not in {made_in}() each time that it runs" if made_in else ""
     return (
         "has a class that is defined again between calls",
         why + (" A class that is defined again is a different class." if classes else ""),

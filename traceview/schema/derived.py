@@ -228,6 +228,13 @@ CACHED_CALLS = table("cached_calls", "one call that Dynamo warned about: the fun
     raw=True,
 )
 
+CLASS_SITES = table("class_sites", "one class that a guard on a type has met, and the one place in the user's sources that makes it: in a function, which makes a new class each time",
+    Column("class_name", pl.String, "name of the class"),
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line there: of a class statement, or of a call such as namedtuple"),
+    Column("function", pl.String, "the function that it stands in"),
+)
+
 AHEAD_COMPILES = table("ahead_compiles", "one compile ahead of time: by AOTInductor, or an export; no call of torch.compile's",
     Column("pid", pl.Int64, "process id"),
     Column("kind", pl.String, "aot_inductor, export"),

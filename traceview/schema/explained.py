@@ -223,6 +223,20 @@ CALL_PATH = table("call_path", "one part of the way from the user's call to the 
     Column("entries", pl.Int32, "compiled variants of the frame: a look-up tries them one after the other, the last one that fitted first"),
 )
 
+OUTPUT_VIEWS = table("output_views", "one compiled graph that gives out views, which every call makes again after the graph",
+    Column("region_id", pl.Int32, "see regions; null: not known"),
+    Column("compile_key", pl.String, "see compiles"),
+    Column("compile_id", pl.String, "of the entered graph"),
+    Column("outputs", pl.Int32, "tensors and numbers that Dynamo's graph returns, each once"),
+    Column("views", pl.Int32, "of these, views of an input or of another value"),
+    Column("computes", pl.Boolean, "the graph does more than make views"),
+    Column("calls", pl.Float64, "per step"),
+    Column("operators", pl.Float64, "operators per call that make views after the graph, those inside others too"),
+    Column("us_per_call", pl.Float64, "host, from the end of the graph to that of the call, on the step as timed: less what the profiler's own events cost"),
+    Column("ms", pl.Float64, "the same per step"),
+    Column("user_line", pl.String, "file:line of most of the views in the user's source"),
+)
+
 FIRST_CALLS = table("first_calls", "one part of the first call's latency",
     Column("pid", pl.Int64, "process id"),
     Column("region_id", pl.Int32, "see regions"),

@@ -38,6 +38,8 @@ _VIEWS = """
     unfold unsqueeze view view_as view_as_complex view_as_real vsplit
 """
 VIEWS = frozenset(f"aten.{name}" for name in _VIEWS.split())
+#: The same as methods and functions of Dynamo's graph have it.
+VIEW_WORDS = frozenset(_VIEWS.split())
 #: The ``op`` of a node that takes one of several results: ``var_mean[0]``.
 ITEM = "getitem"
 _CALLED = re.compile(r'(?m)^[^\S\n]*(\w+)(?: *: *"[^"\n]*")? = torch\.ops\.(\w+)\.(\w+)')
@@ -232,6 +234,20 @@ class Graph:
             if node.bytes is not None and (least is None or node.bytes < least):
                 least = node.bytes
         return node.name, least
+
+    def gives_view(self, name: str) -> bool:
+        """Whether ``name``, of a graph of Dynamo's, is a view of something, and not that itself."""
+        node, moved = self.nodes[name], False
+        while node.inputs:
+            source = self.nodes[node.inputs[0]]
+            if node.op == ITEM:
+                # One of several results of its own: ``x.max(0)[0]``.
+                if source.target and not source.meta and source.word not in VIEW_WORDS:
+                    break
+            elif node.target and node.word not in VIEW_WORDS:
+                break
+            node, moved = source, moved or bool(node.target)
+        return moved
 
     def uses(self, name: str) -> set[str]:
         """Operations that read ``name``, itself or a view of it; ``return`` if it is an output."""

@@ -10,7 +10,9 @@ faster than what it replaced costs nothing. It is no more than such work is of t
 instructions; and what is computed again costs no more than the eager operator takes for as many
 values.
 
-Table ``slow_fusions``: match groups that lost time. What the slowest kernel's source shows is in
+Table ``slow_fusions``: match groups whose generated kernels lost time. Operators that compiled code
+calls in such a group, as those for which there is no generated code, count as what they are in
+eager. What the slowest kernel's source shows is in
 the columns: how much of it is done one element at a time, what it looks up and for which operator,
 which functions it calls and in which precision; and what ``slow_loops`` and ``partial_writes``
 explain of the loss.
@@ -19,11 +21,12 @@ explain of the loss.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from traceview.derive.effects.groups import LIBRARY_CATEGORIES
 from traceview.derive.effects.parts import FUSION
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
@@ -282,6 +285,7 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
         for row in tables[name].iter_rows(named=True):
             explained[tuple(row[column] for column in where)] += row["slower_ms"] or 0.0
     result, times = [], fusion_times(tables)
+    called = fallback_times(tables, members)
     effect: dict[tuple[Any, ...], float] = defaultdict(float)
     for key, (before, after) in times.items():
         effect[key[:2]] += after - before
@@ -292,6 +296,11 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
         slowest = kernels[0]
         origin = origins.of_kernel(slowest) or {}
         eager = [row for row in members[key] if row["stance"] == "eager"]
+        # Operators that compiled code calls do as much as those of eager that take as long.
+        called_ms = min(after, called[key])
+        if called_ms >= before:
+            continue  # what the generated kernels replaced is not known
+        before, after = before - called_ms, after - called_ms
         spent: dict[str, float] = defaultdict(float)
         for row in eager:
             spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
@@ -319,6 +328,29 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
             }
         )
     return from_rows("slow_fusions", result)
+
+
+def fallback_times(
+    tables: Tables, members: Mapping[tuple[Any, ...], Sequence[Row]]
+) -> dict[tuple[Any, ...], float]:
+    """Pass, rank and match group → ms, as timed, of operators that compiled code calls there.
+
+    Those for which there is no generated code, and the copies that they make. Libraries' are left
+    out, which no generated kernel stands for. ``members``: executions of each group.
+    """
+    timed: dict[tuple[Any, ...], float] = defaultdict(float)
+    for row in tables["waterfall_rows"].iter_rows(named=True):
+        timed[row["pass"], row["rank"], row["group_id"]] += row["compiled_ms"] or 0.0
+    found = {}
+    for key, rows in members.items():
+        whole = called = 0.0
+        for row in rows:
+            if row["stance"] == "compiled" and row["ms"]:
+                whole += row["ms"]
+                written = row["category"].startswith("generated_")
+                called += 0.0 if written or row["category"] in LIBRARY_CATEGORIES else row["ms"]
+        found[key] = timed[key] * called / whole if whole else 0.0
+    return found
 
 
 def _shown(source: str) -> Row:
