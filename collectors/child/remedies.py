@@ -483,12 +483,12 @@ class Trial:
                 raise NotApplicable(f"this torch has no {setting.owner}.{setting.name}")
             stack.callback(setattr, owner, setting.name, getattr(owner, setting.name))
             setattr(owner, setting.name, setting.value)
-        elif setting.name == "float32_matmul_precision":
-            stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
-            torch.set_float32_matmul_precision(setting.value)
-        elif setting.name == "num_threads":
-            stack.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(setting.value)
+        elif setting.name == "detect_anomaly":
+            stack.enter_context(torch.autograd.set_detect_anomaly(setting.value))
+        elif setting.kind == "process":
+            write = getattr(torch, f"set_{setting.name}")
+            stack.callback(write, getattr(torch, f"get_{setting.name}")())
+            write(setting.value)
         elif setting.kind == "stance":
             stack.enter_context(stance_aside())
         elif setting.name == "channels_last":

@@ -5,6 +5,7 @@
                                         torch.compiler.config, torch.fx.experimental._config)
     torch.backends.cudnn.benchmark=True
     float32_matmul_precision=high       num_threads=4
+    deterministic_debug_mode=default    detect_anomaly=False
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
     guards=skip                         eager=NAME      pad=ARGUMENT:DIMENSION:SIZE/SIZE/…
     stance=default                      in place of what the script gives to set_stance
@@ -45,7 +46,10 @@ _CONFIGS = (
     *("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config"),
     *("torch.compiler.config", "torch.fx.experimental._config"),
 )
-_PROCESS = ("float32_matmul_precision", "num_threads")
+_PROCESS = (
+    *("float32_matmul_precision", "num_threads"),
+    *("deterministic_debug_mode", "detect_anomaly"),
+)
 _AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}
 _AROUND |= {"channels_last": False}
 _PAD = re.compile(r"([A-Za-z_]\w*):(\d):(\d{1,9}(?:/\d{1,9}){0,63})")

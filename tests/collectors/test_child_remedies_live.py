@@ -272,6 +272,8 @@ IN_FORCE = {
     "torch._functorch.config.activation_memory_budget=0.5": "budget",
     "float32_matmul_precision=medium": "precision",
     "num_threads=3": "threads",
+    "deterministic_debug_mode=default": "deterministic",
+    "detect_anomaly=False": "anomaly",
     "torch.backends.mkldnn.enabled=False": "mkldnn",
     "autocast=bfloat16": "autocast",
     "inference_mode": "inference",
@@ -309,6 +311,8 @@ def test_each_setting_is_in_force_where_its_trial_compiles_and_nowhere_else(tmp_
                 "budget": functorch.activation_memory_budget,
                 "precision": torch.get_float32_matmul_precision(),
                 "threads": torch.get_num_threads(),
+                "deterministic": torch.get_deterministic_debug_mode(),
+                "anomaly": torch.is_anomaly_enabled(),
                 "mkldnn": torch.backends.mkldnn.enabled,
                 "autocast": torch.is_autocast_enabled("cpu"),
                 "grad": torch.is_grad_enabled(),
@@ -325,6 +329,8 @@ def test_each_setting_is_in_force_where_its_trial_compiles_and_nowhere_else(tmp_
 
             return call
 
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.autograd.set_detect_anomaly(True)
         net = torch.compile(Net(), backend=probe)
         x = torch.ones(2, 4, 8, 8)
         for _ in range(200000):

@@ -29,6 +29,11 @@ from traceview.collectors.child.settings import Setting, parse
             Setting("attribute", "benchmark", True, "torch.backends.cudnn"),
         ),
         ("float32_matmul_precision=high", Setting("process", "float32_matmul_precision", "high")),
+        ("detect_anomaly=False", Setting("process", "detect_anomaly", False)),
+        (
+            "deterministic_debug_mode=default",
+            Setting("process", "deterministic_debug_mode", "default"),
+        ),
         ("no_grad", Setting("around", "no_grad")),
         ("autocast=bfloat16", Setting("around", "autocast", "bfloat16")),
         ("guards=skip", Setting("guards", "guards", "skip")),

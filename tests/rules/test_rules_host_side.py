@@ -281,6 +281,8 @@ def test_checks_of_what_graphs_take_cost_what_they_take(make, options, line):
     (finding,) = found("ap-debug-switch", make(**rows))
     assert (finding.severity, finding.location.line) == ("warning", line)
     assert finding.title.startswith("Compiled code checks its inputs")
+    where = "options" if line == 54 else "torch._inductor.config"
+    assert finding.remedy == (f"{where}.nan_asserts=False",)
     assert finding.cost.ms_per_step == pytest.approx(10.0 * 2.4 / 12.0)
 
 
@@ -322,6 +324,13 @@ def test_memory_that_every_tensor_takes_from_the_driver_costs_its_calls(make, sh
 def test_each_switch_that_is_on_has_its_finding(make, row, device, severity):
     findings = found("ap-debug-switch", make(**settings(row, device=device)))
     assert [finding.severity for finding in findings] == ([severity] if severity else [])
+    undone = {
+        ANOMALY: "detect_anomaly=False",
+        "deterministic_algorithms": "deterministic_debug_mode=default",
+        "cudnn.enabled": "torch.backends.cudnn.enabled=True",
+    }
+    for finding in findings:  # a variable that torch reads once is no setting
+        assert finding.remedy[:1] == ((undone[row[0]],) if row[0] in undone else ())
 
 
 @pytest.mark.parametrize(

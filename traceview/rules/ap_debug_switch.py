@@ -119,6 +119,13 @@ _SWITCHES = {
 _BACKENDS = ("cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp")
 #: The cache of AOTAutograd has graphs with the attention of another switch.
 _NO_CACHE = "torch._functorch.config.enable_autograd_cache=False"
+#: Settings that undo a switch while the process runs. A variable that is read once has none.
+_UNDONE = {
+    "autograd.detect_anomaly": ("detect_anomaly=False",),
+    "deterministic_algorithms": ("deterministic_debug_mode=default", _NO_CACHE),
+    "cudnn.enabled": ("torch.backends.cudnn.enabled=True", _NO_CACHE),
+    "inductor.nan_asserts": ("torch._inductor.config.nan_asserts=False",),
+}
 #: Switches whose cost are kernels that run because of them, and what these do.
 _KERNELS = {
     "deterministic_algorithms": "writes by index that sort first",
@@ -132,9 +139,10 @@ def check(tables: Tables) -> Iterator[Finding]:
     yield from (_separate_attention(tables, row) for row in every if row["name"] == FUSED_ATTENTION)
     for switch in (row for row in every if row["name"] in _SWITCHES):
         what, why, what_to_do = _SWITCHES[switch["name"]]
-        place = line_of(switch)
+        place, undone = line_of(switch), _UNDONE.get(switch["name"], ())
         if switch["name"] == "inductor.nan_asserts":
             asked = [row for row in rows(tables, "regions") if "nan_asserts" in options(row)]
+            undone = ("options.nan_asserts=False",) if asked else undone
             made = compile_call(asked[0]) if asked else None
             place = made or setting_line(tables, "nan_asserts", "TORCHINDUCTOR_NAN_ASSERTS")
         evidence = [Evidence(f"{switch['name']}: {switch['value']}", "environment")]
@@ -171,6 +179,7 @@ def check(tables: Tables) -> Iterator[Finding]:
             location=place,
             evidence=tuple(evidence),
             what_to_do=what_to_do,
+            remedy=undone,
         )
 
 

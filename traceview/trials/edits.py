@@ -1,9 +1,9 @@
 """Changes of the user's source that follow from a finding: written here and tried, never applied.
 
-Each pattern is one function, in `traceview.trials.inside` or `traceview.trials.around`. It gives
-changes only where the source has exactly that pattern at the finding's line (or, for what concerns
-a whole file, in the finding's file), and nothing where it is in doubt. Whether a change gains
-anything, and whether the results stay the same, is for the trial to say.
+Each pattern is one function, in `traceview.trials.inside`, `operators`, `slices` or `around`. It
+gives changes only where the source has exactly that pattern at the finding's line (or, for what
+concerns a whole file, in the finding's file), and nothing where it is in doubt. Whether a change
+gains anything, and whether the results stay the same, is for the trial to say.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from traceview.derive.syntax import ReadSource
 from traceview.diagnosis.ruling import unified
 from traceview.rules.finding import Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
-from traceview.trials import around, inside
+from traceview.trials import around, inside, operators, slices
 from traceview.trials.source import Changes, Source
 
 
@@ -43,6 +43,9 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 _WHERE = Pattern(inside.choice_by_where, "both sides are computed")
+_ASSERTED = Pattern(
+    inside.asserted, "the error is a RuntimeError, on a GPU one that ends the process"
+)
 _NO_EXIT = Pattern(inside.every_iteration, "every iteration of the loop runs")
 _QUIET = Pattern(inside.quiet_while_compiling, "compiled code writes no messages")
 _OUTSIDE = Pattern(inside.worked_out_outside)
@@ -56,6 +59,9 @@ _ELSEWHERE = (
     Pattern(around.as_python, "the module is no TorchScript any more"),
 )
 
+_APPLIED = Pattern(operators.applied_transform)
+_UNTIMED = Pattern(operators.untimed, "compiled code records no times")
+
 #: By rule.
 PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "acc-dropped-operator": (
@@ -66,8 +72,11 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "cap-fails-compiled": (
         Pattern(around.twice_in_eager, "what is differentiated twice runs in eager"),
     ),
-    "gb-data-dependent": (_WHERE, _NO_EXIT),
-    "gb-frame-skipped": (_WHERE, _NO_EXIT, _QUIET, Pattern(inside.index_kept), *_ELSEWHERE),
+    "gb-data-dependent": (_WHERE, _NO_EXIT, _ASSERTED),
+    "gb-frame-skipped": (
+        *(_WHERE, _NO_EXIT, _QUIET, Pattern(inside.index_kept)),
+        *(*_ELSEWHERE, _ASSERTED, _APPLIED, _UNTIMED),
+    ),
     "gb-side-effect-io": (_QUIET,),
     "gb-disabled-hot": (Pattern(inside.enabled_again),),
     "gb-optimizer-or-backward": (Pattern(inside.loss_alone),),
@@ -91,7 +100,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.called_as_module, "hooks of the module run as well"),
         *_ELSEWHERE,
     ),
-    "cap-nothing-captured": _ELSEWHERE,
+    "cap-nothing-captured": (*_ELSEWHERE, _APPLIED, _UNTIMED),
     "gd-guard-overhead": (
         Pattern(around.worked_out_once, "a later change of what it reads is not seen"),
     ),
@@ -99,7 +108,10 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.without_reset, "memory: compiled code is kept", alone=True),
     ),
     "ind-slower-fusion": (Pattern(inside.called_apart),),
-    "ind-scalar-loop": (Pattern(inside.called_apart),),
+    "ind-scalar-loop": (Pattern(inside.called_apart), Pattern(slices.laid_out)),
+    "ind-partial-write": (Pattern(slices.stacked), Pattern(slices.assigned_to_part)),
+    "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
+    "ap-debug-switch": (Pattern(operators.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from traceview.trials.source import (
+    SIGNS,
     STEP,
     Changes,
     Function,
@@ -20,6 +21,7 @@ _DISABLE = ("torch.compiler.disable", "torch._dynamo.disable")
 #: Functions for which ATen has kernels of their own, written by hand.
 _OF_ITS_OWN = (
     *("F.", "torch.nn.functional.", "nn.functional.", "torch.special."),
+    "torch.linalg.",
     *("torch.erfinv", "torch.digamma", "torch.igamma", "torch.i0"),
 )
 #: Functions of a tensor whose result has its shape and its (floating) dtype, or its shape alone.
@@ -40,12 +42,6 @@ _EACH = frozenset(
 )
 _INDICES = ("argsort",)
 _LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
-_SIGNS: dict[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-}
 
 
 # -- graph breaks ----------------------------------------------------------------------------------
@@ -82,6 +78,23 @@ def choice_by_where(source: Source, line: int) -> Changes:
         for name in names
     ]
     yield [(*source.lines([node]), "".join(rows))]
+
+
+def asserted(source: Source, line: int) -> Changes:
+    """``if TENSOR: raise …`` → ``torch._assert_async``, unless something catches the error."""
+    node = source.at(line, ast.If)
+    error = node.body[0] if node and len(node.body) == 1 and not node.orelse else None
+    if node is None or not isinstance(error, ast.Raise) or not source.imports("torch"):
+        return
+    denied = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
+    test = node.test.operand if denied else node.test  # type: ignore[attr-defined]
+    method = getattr(test.func, "attr", "") if isinstance(test, ast.Call) else ""
+    tensor = _is_comparison(test) if isinstance(test, ast.Compare) else method in ("any", "all")
+    if tensor and source.alone([node]) and not source.all(ast.ExceptHandler):
+        words = error.exc.args[:1] if isinstance(error.exc, ast.Call) else []
+        said = [source.of(each) for each in words if isinstance(each, ast.Constant)]
+        good = source.of(test) if denied else f"~({source.of(test)})"
+        yield [(*source.span(node), f"torch._assert_async({', '.join([good, *said])})")]
 
 
 def masked_sums(source: Source, line: int) -> Changes:
@@ -246,6 +259,11 @@ def index_kept(source: Source, line: int) -> Changes:
 def pooled_apart(source: Source, line: int) -> Changes:
     """A pooling that one line calls is left to eager: what its windows read is stored."""
     return called_apart(source, line, "pool")
+
+
+def solved_apart(source: Source, line: int) -> Changes:
+    """Eigenvalues that one line asks for are left to eager: it computes no vectors with them."""
+    return called_apart(source, line, "linalg.eigvals")
 
 
 def called_apart(source: Source, line: int, part: str = "") -> Changes:
@@ -456,7 +474,7 @@ def _assigned(source: Source, block: list[ast.stmt]) -> dict[str, str] | None:
             return None
         text = source.of(node.value)  # type: ignore[attr-defined]
         if isinstance(node, ast.AugAssign):
-            sign = _SIGNS.get(type(node.op))
+            sign = SIGNS.get(type(node.op))
             if sign is None:
                 return None
             text = f"{target.id} {sign} ({text})"

@@ -61,6 +61,8 @@ _PRICES = {
     r".*activation_memory_budget=": "time for memory: the backward computes more again",
     r"pad=": "work: what is padded is computed as well",
     r"stance=": "compile time: a call that fits nothing compiled waits while it is compiled",
+    r"deterministic_debug_mode=default": "results may differ from one run to the next",
+    r"detect_anomaly=False|.*nan_asserts=False": "NaN and infinity are not looked for",
 }
 _ARGUMENTS = ("mode", "dynamic", "backend", "fullgraph")
 _OPTIONS = "options."
@@ -70,6 +72,8 @@ _AROUND = "  # around the compiled calls"
 _LINES = {
     "float32_matmul_precision": "torch.set_float32_matmul_precision({1})",
     "num_threads": "torch.set_num_threads({1})",
+    "deterministic_debug_mode": "torch.use_deterministic_algorithms(False)",
+    "detect_anomaly": "torch.autograd.set_detect_anomaly({1})",
     "no_grad": f"with torch.no_grad():{_AROUND}",
     "inference_mode": f"with torch.inference_mode():{_AROUND}",
     "autocast": "with torch.autocast(x.device.type, dtype=torch.{0}):" + _AROUND,

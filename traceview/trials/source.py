@@ -18,6 +18,13 @@ Function = ast.FunctionDef
 Node = TypeVar("Node", bound=ast.AST)
 Statement = TypeVar("Statement", bound=ast.stmt)
 STEP = "    "
+#: Operators of ``x += y`` that are the same in ``x = x + y``.
+SIGNS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+}
 
 
 class Source:
@@ -181,6 +188,22 @@ class Source:
     def is_entry(self, function: Function) -> bool:
         """Whether torch.compile gets it, or an object of its class, by the names in the file."""
         return bool(self.compiling(function)) or self._compile_call(function) is not None
+
+    def compiled_with(self, name: str) -> str | None:
+        """Arguments with which torch.compile makes what has this name; None: it does not.
+
+        Or some of them are no constants.
+        """
+        found = [mark for each in self.all(Function) if each.name == name
+                 for mark in self.compiling(each)]  # fmt: skip
+        for call in self.compile_calls():
+            above = self.parents[call]
+            if isinstance(above, ast.Assign) and [dotted(each) for each in above.targets] == [name]:
+                found.append(call)
+        keywords = [each for made in found for each in getattr(made, "keywords", ())]
+        if len(found) != 1 or not all(isinstance(k.value, ast.Constant) for k in keywords):
+            return None
+        return ", ".join(self.of(each) for each in keywords)
 
     def _compile_call(self, function: Function) -> ast.Call | None:
         """The call of torch.compile that gets it, or an object of its class."""
