@@ -1,9 +1,10 @@
-"""Calls whose tensors are padded up to one of a few sizes, and whose outputs are sliced back."""
+"""Calls whose tensors are padded to one of a few sizes, and sliced back, or laid out otherwise."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from .settings import Setting
@@ -79,3 +80,18 @@ def channels_last(values: Any, torch: Any) -> Any:
         return value.contiguous(memory_format=torch.channels_last)
 
     return tree_map(laid_out, values)
+
+
+def weights_laid_out(module: Any, torch: Any, stack: ExitStack) -> None:
+    """Weights of convolutions in the memory format channels_last, until the end of ``stack``."""
+    last = torch.channels_last
+
+    def restride(tensor: Any, stride: tuple[int, ...]) -> None:
+        data = tensor.data  # its present values
+        tensor.data = torch.empty_strided(data.shape, stride, dtype=data.dtype, device=data.device)
+        tensor.data.copy_(data)
+
+    for each in module.parameters():
+        if each.dim() == 4 and not each.is_contiguous(memory_format=last):
+            stack.callback(restride, each, each.stride())
+            each.data = each.data.contiguous(memory_format=last)

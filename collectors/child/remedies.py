@@ -36,7 +36,7 @@ from .compiles import (
 from .config import Config
 from .frames import Frames
 from .memory import Memory
-from .padding import NotPadded, Padding, channels_last
+from .padding import NotPadded, Padding, channels_last, weights_laid_out
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder, said
 from .regions import hide_from_dynamo, target_of
@@ -493,23 +493,7 @@ class Trial:
             stack.enter_context(stance_aside())
         elif setting.name == "channels_last":
             for gate in list(self._gates):
-                self._lay_out(gate.original, stack)
-
-    def _lay_out(self, original: Any, stack: ExitStack) -> None:
-        """Weights of convolutions in the memory format channels_last."""
-        module = getattr(original, "__self__", original)
-        if not isinstance(module, self._torch.nn.Module):
-            raise NotApplicable("channels_last needs a compiled module")
-        torch, last = self._torch, self._torch.channels_last
-
-        def restride(tensor: Any, stride: tuple[int, ...]) -> None:
-            data = tensor.data  # its present values
-            tensor.data = torch.empty_strided(
-                data.shape, stride, dtype=data.dtype, device=data.device
-            )
-            tensor.data.copy_(data)
-
-        for each in module.parameters():
-            if each.dim() == 4 and not each.is_contiguous(memory_format=last):
-                stack.callback(restride, each, each.stride())
-                each.data = each.data.contiguous(memory_format=last)
+                module = getattr(gate.original, "__self__", gate.original)
+                if not isinstance(module, self._torch.nn.Module):
+                    raise NotApplicable("channels_last needs a compiled module")
+                weights_laid_out(module, self._torch, stack)

@@ -10,8 +10,8 @@ from test_trials_remedies import finding
 from traceview.collectors.child.patches import applied
 from traceview.rules.finding import RESULT, THE_END, Location
 from traceview.trials import offered
-from traceview.trials.around import compiled_too
 from traceview.trials.edits import PATTERNS, edits
+from traceview.trials.outside import compiled_too
 from traceview.trials.source import Source
 
 HEAD = "import functools\nimport torch\n"

@@ -66,8 +66,7 @@ def derive(
     accounted = [window for window in found if not window.lost]
     for name, frame in origin_tables(result, accounted).items():
         result.put(name, frame)
-    # Milliseconds per step without a profiler, of the first rank.
-    measured = result["speedups"].head(1).to_dicts()
+    measured = result["speedups"].head(1).to_dicts()  # of the first rank
     step_ms = {s: row[f"{s}_ms"] for row in measured for s in ("eager", "compiled")}
     known = {stance: ms for stance, ms in step_ms.items() if ms is not None}
     for name, frame in profile_tables(result, known, found).items():

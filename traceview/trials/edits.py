@@ -1,6 +1,6 @@
 """Changes of the user's source that follow from a finding: written here and tried, never applied.
 
-Each pattern is one function, in `traceview.trials.inside`, `operators`, `slices` or `around`. It
+Each pattern is one function, in `traceview.trials.inside`, `operators`, `around` or `outside`. It
 gives changes only where the source has exactly that pattern at the finding's line (or, for what
 concerns a whole file, in the finding's file), and nothing where it is in doubt. Whether a change
 gains anything, and whether the results stay the same, is for the trial to say.
@@ -17,7 +17,7 @@ from traceview.derive.syntax import ReadSource
 from traceview.diagnosis.ruling import unified
 from traceview.rules.finding import Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
-from traceview.trials import around, inside, operators, slices
+from traceview.trials import around, inside, operators, outside
 from traceview.trials.source import Changes, Source
 
 
@@ -89,7 +89,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "cap-suppressed-failure": (_FAKE,),
     "cap-cached-function": (Pattern(around.cache_left_alone),),
     "cap-copy-in-eager": (
-        Pattern(around.copy_compiled, "compile time: a copy may compile once more"),
+        Pattern(outside.copy_compiled, "compile time: a copy may compile once more"),
     ),
     "cap-nothing-compiled": (
         Pattern(around.switched_on),
@@ -102,14 +102,14 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "cap-nothing-captured": (*_ELSEWHERE, _APPLIED, _UNTIMED),
     "gd-guard-overhead": (
-        Pattern(around.worked_out_once, "a later change of what it reads is not seen"),
+        Pattern(outside.worked_out_once, "a later change of what it reads is not seen"),
     ),
     "ct-repeated-same-compile": (
         Pattern(around.without_reset, "memory: compiled code is kept", alone=True),
     ),
     "ind-slower-fusion": (Pattern(inside.called_apart),),
-    "ind-scalar-loop": (Pattern(inside.called_apart), Pattern(slices.laid_out)),
-    "ind-partial-write": (Pattern(slices.stacked), Pattern(slices.assigned_to_part)),
+    "ind-scalar-loop": (Pattern(inside.called_apart), Pattern(operators.laid_out)),
+    "ind-partial-write": (Pattern(operators.stacked), Pattern(operators.assigned_to_part)),
     "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
     "ap-debug-switch": (Pattern(operators.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
@@ -119,10 +119,10 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "rc-object-identity": (_ONCE,),
     "rc-backend-mismatch": (_ONCE,),
     "rc-container-length": (_APPENDED,),
-    "ap-call-overhead": (Pattern(around.caller_compiled, "compile time: the loop is unrolled"),),
+    "ap-call-overhead": (Pattern(outside.caller_compiled, "compile time: the loop is unrolled"),),
     "ap-not-in-model": (
-        Pattern(around.remembered, "memory: a result is kept for each argument"),
-        Pattern(around.parsed_once, "memory: a result is kept for each text"),
+        Pattern(outside.remembered, "memory: a result is kept for each argument"),
+        Pattern(outside.parsed_once, "memory: a result is kept for each text"),
     ),
 }
 
@@ -136,7 +136,7 @@ def compiled_as_well(finding: Finding, read: ReadSource) -> list[str]:
     given = (finding.location, *finding.also_at) if finding.rule in _OUTSIDE_OF_IT else ()
     places = [each for each in given if each and not NOTEBOOK_CELL.fullmatch(each.file)]
     for place in places:
-        found = around.compiled_too(Source(read(place.file) or ""), place.line)
+        found = outside.compiled_too(Source(read(place.file) or ""), place.line)
         if settings := [f"compile={name}" for name in found]:
             return settings
     return []

@@ -1,11 +1,24 @@
-"""Changes of what compiled code calls or runs in: operators, transforms, contexts, switches."""
+"""Changes of what compiled code calls, runs in, and reads or writes a part of.
+
+Operators, transforms, contexts, switches; slices.
+"""
 
 from __future__ import annotations
 
 import ast
 
 from traceview.derive.syntax import covers
-from traceview.trials.source import STEP, Changes, Function, Source, called, dotted, loaded, stored
+from traceview.trials.source import (
+    SIGNS,
+    STEP,
+    Changes,
+    Function,
+    Source,
+    called,
+    dotted,
+    loaded,
+    stored,
+)
 
 #: Variables with which torch looks for errors.
 _CHECKS = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCHINDUCTOR_NAN_ASSERTS")
@@ -13,6 +26,10 @@ _CHECKS = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCHINDUC
 _TRANSFORMS = frozenset(["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "vmap"])
 _APPLIED = "jvp"
 _CLOCKS = frozenset(["monotonic", "perf_counter", "perf_counter_ns", "process_time", "time"])
+#: What makes a tensor that is filled later: of another one's shape, or of sizes.
+_LIKE = frozenset(["empty_like", "zeros_like"])
+_OF_SIZES = frozenset(["empty", "new_empty", "new_zeros", "zeros"])
+_LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFrom)
 
 
 def without_variable(source: Source, line: int) -> Changes:
@@ -142,3 +159,205 @@ def untimed(source: Source, line: int) -> Changes:
             at, pad = source.lines([first])[0], source.indent(first)
             text = f"{pad}if torch.compiler.is_compiling():\n{pad}{STEP}yield\n{pad}{STEP}return\n"
             yield [(at, at, text)]
+
+
+# -- parts of a tensor -----------------------------------------------------------------------------
+
+
+class _Filling:
+    """A loop over ``range(N)`` that writes one part of a tensor of its function in each turn."""
+
+    def __init__(
+        self, source: Source, loop: ast.For, write: ast.Assign, function: Function
+    ) -> None:
+        self._source, self._loop, self._write, self._function = source, loop, write, function
+        part = write.targets[0]
+        self.part = part if isinstance(part, ast.Subscript) else None
+        self.name = dotted(self.part.value) if self.part else ""
+
+    @property
+    def turns(self) -> str:
+        """N; empty where each turn may not write, or the loop has no such end."""
+        call, loop = self._loop.iter, self._loop
+        if loop.orelse or any(isinstance(each, _LEAVES) for each in ast.walk(loop)):
+            return ""
+        if not isinstance(call, ast.Call) or dotted(call.func) != "range" or call.keywords:
+            return ""
+        return self._source.of(call.args[0]) if len(call.args) == 1 else ""
+
+    @property
+    def axis(self) -> int | None:
+        """The dimension that the loop's variable alone indexes; all of the others is written."""
+        if self.part is None or not isinstance(self._loop.target, ast.Name):
+            return None
+        index = self.part.slice
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        rest = ast.dump(ast.Slice())
+        own = [n for n, each in enumerate(parts) if dotted(each) == self._loop.target.id]
+        others = [each for n, each in enumerate(parts) if n not in own]
+        plain = all(ast.dump(each) == rest for each in others)
+        return own[0] if len(own) == 1 and plain else None
+
+    @property
+    def made(self) -> ast.Assign | None:
+        """What makes the tensor, in the block of the loop."""
+        above = self._source.parents[self._loop]
+        block: list[ast.stmt] = getattr(above, "body", [])
+        for node in block[: block.index(self._loop)] if self._loop in block else ():
+            if isinstance(node, ast.Assign) and [dotted(each) for each in node.targets] == [
+                self.name
+            ]:
+                return node
+        return None
+
+    @property
+    def shape(self) -> str | None:
+        """What makes the list's result refuse another size; None where it may have one."""
+        call, source = self.made.value if self.made else None, self._source
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return None
+        if {each.arg for each in call.keywords} - {"device", "dtype"}:
+            return None
+        if any(not dotted(k.value).endswith(f".{k.arg}") for k in call.keywords):
+            return None  # a dtype of its own: a list keeps that of its parts
+        if call.func.attr in _LIKE and len(call.args) == 1:
+            model = dotted(call.args[0])
+            changed = model in stored(ast.walk(self._function))
+            return f".view_as({model})" if model and not changed else None
+        sizes = call.args
+        if len(sizes) == 1 and isinstance(sizes[0], ast.Tuple | ast.List):
+            sizes = sizes[0].elts
+        known = call.func.attr in _OF_SIZES and self.axis is not None and self.axis < len(sizes)
+        return "" if known and source.of(sizes[self.axis or 0]) == self.turns else None
+
+    @property
+    def is_only_use(self) -> bool:
+        """Whether nothing else reads or writes the tensor before the loop has ended."""
+        end = self._source.lines([self._loop])[1]
+        used = [
+            node
+            for node in ast.walk(self._function)
+            if isinstance(node, ast.Name) and node.id == self.name
+        ]
+        early = [node for node in used if self._source.span(node)[0] < end]
+        return len(early) == 2 and [type(n.ctx) for n in used].count(ast.Store) == 1
+
+    @property
+    def changes_parts(self) -> bool:
+        """Whether the loop writes in place to what a list would keep, not copy."""
+        names = loaded([self._write.value])
+        if isinstance(self._write.value, ast.Constant):
+            return True
+        for node in ast.walk(self._loop):
+            written: ast.AST | None = None
+            if isinstance(node, ast.AugAssign):
+                written = node.target
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                written = node.value if node is not self.part else None
+            elif isinstance(node, ast.Call) and called(node).endswith("_"):
+                written = node.func
+            elif isinstance(node, ast.keyword) and node.arg == "out":
+                written = node.value
+            inside = (each.id for each in ast.walk(written or node) if isinstance(each, ast.Name))
+            if written is not None and not names.isdisjoint(inside):
+                return True
+        return False
+
+
+def stacked(source: Source, line: int) -> Changes:
+    """A loop that fills ``out[:, t] = x`` part by part → a list, and one ``torch.stack``.
+
+    Where the loop may leave parts of it, nothing changes, or torch refuses the result's size.
+    """
+    write = source.at(line, ast.Assign)
+    loop = source.parents.get(write) if write else None
+    function = source.owner(write) if write else None
+    if write is None or function is None or not isinstance(loop, ast.For):
+        return
+    found = _Filling(source, loop, write, function)
+    axis, made, shape = found.axis, found.made, found.shape
+    if axis is None or made is None or shape is None or not found.turns:
+        return
+    if write not in loop.body or not source.alone([write]) or not source.imports("torch"):
+        return
+    if found.is_only_use and not found.changes_parts:
+        along = f", {axis}" if axis else ""
+        after, name = source.lines([loop])[1], found.name
+        yield [
+            (*source.span(made.value), "[]"),
+            (*source.span(write), f"{name}.append({source.of(write.value)})"),
+            (after, after, f"{source.indent(loop)}{name} = torch.stack({name}{along}){shape}\n"),
+        ]
+
+
+def assigned_to_part(source: Source, line: int) -> Changes:
+    """``x[a:b] += y`` → ``x[a:b] = x[a:b] + (y)``, in all of the function.
+
+    And ``view[i] = y`` of ``view = x.t()`` → ``x[:, i] = y``. Inductor then writes in place.
+    """
+    function = source.function_at(line)
+    nodes = list(ast.walk(function)) if function else []
+    changes = [
+        (*source.span(node), f"{target} = {target} {sign} ({source.of(node.value)})")
+        for node in nodes
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript)
+        if (node.lineno == line or _has_slice(node.target)) and _is_plain(node.target)
+        if (sign := SIGNS.get(type(node.op))) and (target := source.of(node.target))
+    ]
+    if any(source.line_of(begin) == line for begin, _, _ in changes):
+        yield changes
+        return
+    views = {
+        dotted(node.targets[0]): node.value.func.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if isinstance(node.value.func, ast.Attribute) and dotted(node.value.func.value)
+        if node.value.func.attr == "t" and not node.value.args
+    }
+    names = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    write = source.at(line, ast.Assign)
+    part = write.targets[0] if write else None
+    if isinstance(part, ast.Subscript) and (view := dotted(part.value)) in views:
+        base = views[view]
+        whole = not isinstance(part.slice, ast.Tuple) and not _has_slice(part)
+        if whole and names.count(view) == 1 and not loaded([base]) & set(names):
+            index = f"{source.of(base)}[:, {source.of(part.slice)}]"
+            yield [(*source.span(part), index)]
+
+
+def _has_slice(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Slice) for each in ast.walk(node))
+
+
+def _is_plain(node: ast.Subscript) -> bool:
+    """Whether it is the same when it is written twice."""
+    return bool(dotted(node.value)) and not any(
+        isinstance(each, ast.Call | ast.NamedExpr | ast.Await) for each in ast.walk(node)
+    )
+
+
+# -- reads -----------------------------------------------------------------------------------------
+
+
+def laid_out(source: Source, line: int) -> Changes:
+    """``x[:, ::2]`` is copied in eager: compiled code then reads neighbours, with vectors."""
+    function, name = source.function_at(line), "_laid_out"
+    if function is None or not source.imports("torch") or not source.is_entry(function):
+        return
+    given = set(source.parameters(function) or ())
+    found = [
+        node.value
+        for node in function.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript)
+        if dotted(node.value.value) in given and _is_plain(node.value)
+        if any(
+            isinstance(each, ast.Slice) and each.step and ast.unparse(each.step) != "1"
+            for each in ast.walk(node.value.slice)
+        )
+    ]
+    if not any(node.lineno == line for node in found) or name in loaded(source.nodes):
+        return
+    at = source.top(function)
+    head = f"@torch.compiler.disable\ndef {name}(x):\n{STEP}return x.contiguous()\n\n\n"
+    marked = ((*source.span(node), f"{name}({source.of(node)})") for node in found)
+    yield [(at, at, head), *marked]

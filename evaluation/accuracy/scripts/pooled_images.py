@@ -25,8 +25,6 @@ compiled = torch.compile(net)
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-2)
 for _ in range(1000):
     optimizer.zero_grad()
-    loss = nn.functional.cross_entropy(
-        compiled(torch.randn(8, 3, 16, 16)), torch.randint(10, (8,))
-    )
+    loss = nn.functional.cross_entropy(compiled(torch.randn(8, 3, 16, 16)), torch.randint(10, (8,)))
     loss.backward()
     optimizer.step()

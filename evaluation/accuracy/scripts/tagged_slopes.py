@@ -9,9 +9,7 @@ STEPS = int(os.environ.get("STEPS", "200"))
 limit = {"steepest": 1e-4}
 
 
-@torch.library.custom_op(
-    "slopes::limited", mutates_args=(), tags=(torch.Tag.cudagraph_unsafe,)
-)
+@torch.library.custom_op("slopes::limited", mutates_args=(), tags=(torch.Tag.cudagraph_unsafe,))
 def limited(slope: torch.Tensor) -> torch.Tensor:
     steepest = limit["steepest"]
     return slope.clamp(-steepest, steepest)

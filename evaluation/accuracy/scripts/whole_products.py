@@ -12,4 +12,6 @@ def product(x, weight, scale):
 
 torch.manual_seed(0)
 for _ in range(2000):
-    product(torch.randn(16, 64), torch.randint(-128, 128, (32, 64), dtype=torch.int8), torch.rand(32))
+    product(
+        torch.randn(16, 64), torch.randint(-128, 128, (32, 64), dtype=torch.int8), torch.rand(32)
+    )

@@ -17,11 +17,10 @@ from functools import cache
 
 import polars as pl
 
-from traceview.derive.compiler.call_path import call_path, guard_costs
+from traceview.derive.compiler.call_path import call_path, guard_costs, output_views
 from traceview.derive.compiler.first_calls import first_calls
 from traceview.derive.compiler.lowered import lowered_graphs
 from traceview.derive.compiler.notes import fusion_notes
-from traceview.derive.compiler.output_views import output_views
 from traceview.derive.compiler.passes import graph_passes
 from traceview.derive.windows import Window
 from traceview.tables import Tables, from_rows

@@ -8,7 +8,6 @@ import polars as pl
 
 from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
-from traceview.derive.facts.host_operands import host_operands
 from traceview.derive.facts.host_stalls import busy_threads, host_stalls, kernel_tunings
 from traceview.derive.facts.outputs import output_differences, output_verdicts
 from traceview.derive.facts.outside import outside_work, script_ends, step_shares
@@ -17,7 +16,7 @@ from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slow_loops import slow_fusions, slow_loops
 from traceview.derive.facts.slow_switches import slow_switches
-from traceview.derive.facts.weight_copies import weight_copies
+from traceview.derive.facts.weight_copies import host_operands, weight_copies
 from traceview.derive.host_reads import read_places
 from traceview.derive.region_costs import compile_regions
 from traceview.tables import Tables
