@@ -32,7 +32,6 @@ mode compiles again. Under `no_grad` the results no longer carry gradients.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import polars as pl
@@ -96,12 +95,15 @@ def check(tables: Tables) -> Iterator[Finding]:
     proof = f"compile {joint[0]['compile_id']}: a joint graph of forward and backward"
     ms, details = _cost(tables, calls)
     # Where no other reason for it is in the log, cudagraphs are recorded again for this one.
-    why = Counter(row["event"] for row in first_rank(rows(tables, "cudagraph_events")))
-    fits = why["tree"] == 1 and not why["rerecord"]
+    trees, again, made = (
+        first_rank(rows(tables, "cudagraph_events", event=event))
+        for event in ("tree", "rerecord", "record")
+    )
+    fits = len(trees) == 1 and not again
     recording = (idle_ms(tables, causes.RECORDING) or 0.0) if fits else 0.0
     if recording:
         ms = (ms or 0.0) + recording
-        text = f"recording cudagraphs: {milliseconds(recording)} of a step, {why['record']} so far"
+        text = f"recording cudagraphs: {milliseconds(recording)} of a step, {len(made)} so far"
         details.append(Evidence(text, "cudagraph_events"))
     step = step_ms(tables, "compiled")
     regions = first_rank(rows(tables, "regions"))

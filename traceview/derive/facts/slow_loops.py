@@ -347,8 +347,9 @@ def fallback_times(
         for row in rows:
             if row["stance"] == "compiled" and row["ms"]:
                 whole += row["ms"]
-                written = row["category"].startswith("generated_")
-                called += 0.0 if written or row["category"] in LIBRARY_CATEGORIES else row["ms"]
+                category = row["category"] or ""
+                written = category.startswith("generated_") or category in LIBRARY_CATEGORIES
+                called += 0.0 if written else row["ms"]
         found[key] = timed[key] * called / whole if whole else 0.0
     return found
 
