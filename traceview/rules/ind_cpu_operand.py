@@ -105,7 +105,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         evidence=tuple(
             Evidence(
                 f"{row['op']}{f' at {short(place)}' if (place := line_of(row)) else ''}: "
-                f"{plural(round(row['count']), 'copy')} to the device per step, "
+                f"{plural(round(row['count']), 'transfer')} to the device per step, "
                 f"{milliseconds(row['copy_ms'])}, and {milliseconds(row['wait_ms'])} of waiting",
                 "host_operands",
             )
