@@ -34,6 +34,46 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "a buffer that numpy made in float64": (
+        "ap-promoted-float64",
+        "return x",
+        """
+        class Plate(torch.nn.Module):
+            def __init__(self, table):
+                super().__init__()
+                self.register_buffer("rate", torch.from_numpy(table))
+                self.other = torch.from_numpy(table)
+
+            def forward(self, x):
+                return x * self.rate
+        """,
+        """
+        class Plate(torch.nn.Module):
+            def __init__(self, table):
+                super().__init__()
+                self.register_buffer("rate", torch.from_numpy(table).float())
+                self.other = torch.from_numpy(table)
+
+            def forward(self, x):
+                return x * self.rate
+        """,
+    ),
+    "a name of the module that numpy made in float64": (
+        "ap-promoted-float64",
+        "return x",
+        """
+        TABLE = torch.as_tensor(np.linspace(0, 1, 8))
+
+        def scaled(x):
+            return x * TABLE
+        """,
+        """
+        TABLE = torch.as_tensor(np.linspace(0, 1, 8)).float()
+
+        def scaled(x):
+            return x * TABLE
+        """,
+    ),
     "an operator that writes into arguments and does not say so": (
         "acc-dropped-operator",
         "push(self.history, x)",
@@ -1013,6 +1053,32 @@ def test_what_is_wrong_says_what_its_remedy_fixes_and_comes_first():
 
 
 NEARLY = {
+    "a buffer that is made in two ways": (
+        "ap-promoted-float64",
+        "return x",
+        """
+        class Plate(torch.nn.Module):
+            def __init__(self, table):
+                super().__init__()
+                self.rate = torch.from_numpy(table)
+
+            def sharpen(self, table):
+                self.rate = torch.from_numpy(table)
+
+            def forward(self, x):
+                return x * self.rate
+        """,
+    ),
+    "what is computed in float64 on purpose": (
+        "ap-promoted-float64",
+        "return x",
+        """
+        RATE = torch.linspace(0, 1, 8, dtype=torch.float64)
+
+        def scaled(x):
+            return x * RATE
+        """,
+    ),
     "an operator that writes into what it makes itself": (
         "acc-dropped-operator",
         "noted(x)",

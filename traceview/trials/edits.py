@@ -119,6 +119,9 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "rc-object-identity": (_ONCE,),
     "rc-backend-mismatch": (_ONCE,),
     "rc-container-length": (_APPENDED,),
+    "ap-promoted-float64": (
+        Pattern(outside.cast_where_made, "results have the digits of float32"),
+    ),
     "ap-call-overhead": (Pattern(outside.caller_compiled, "compile time: the loop is unrolled"),),
     "ap-not-in-model": (
         Pattern(outside.remembered, "memory: a result is kept for each argument"),

@@ -1,4 +1,4 @@
-"""Changes outside of compiled code: what is compiled as well, or as copies, and what is kept."""
+"""Changes outside of compiled code: what is compiled as well, or as copies; what is made or kept."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _COPIERS = ("copy.deepcopy", "deepcopy", "pickle.loads")
 #: Methods of a module that return it.
 _KEEP_MODULE = ("cpu", "cuda", "eval", "requires_grad_", "to", "train")
 #: Calls that only work out a result, of builtins and of values.
+#: Calls that keep the dtype of what numpy made.
+_OF_NUMPY = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
 _PURE = frozenset(
     [
         *("abs", "all", "any", "bool", "chr", "dict", "divmod", "enumerate", "float", "int"),
@@ -361,3 +363,27 @@ def _changed(source: Source, but: ast.AST) -> set[str]:
         if isinstance(node, ast.Call) and called(node).rpartition(".")[2] in _GROWS:
             found.add(called(node).split(".")[-2] if "." in called(node) else "")
     return found
+
+
+def cast_where_made(source: Source, line: int) -> Changes:
+    """``torch.from_numpy(table)`` → float32, where the statement at ``line`` reads what it makes.
+
+    Made as a name of the module, or as an attribute or buffer of the class of the method; once.
+    """
+    statement, function = source.at(line, ast.stmt), source.function_at(line)
+    if statement is None or function is None:
+        return
+    read = {source.of(each) for each in ast.walk(statement) if isinstance(each, ast.expr)}
+    owner = source.class_of(function)
+    made: dict[str, list[ast.expr]] = {}
+    for node in [*source.tree.body, *(ast.walk(owner) if owner else ())]:
+        match node:
+            case ast.Assign(targets=[target], value=value) if dotted(target) in read:
+                made.setdefault(dotted(target), []).append(value)
+            case ast.Call(args=[ast.Constant(value=str(name)), value]):
+                if dotted(node.func) == "self.register_buffer" and f"self.{name}" in read:
+                    made.setdefault(f"self.{name}", []).append(value)
+    for values in made.values():
+        if len(values) == 1 and called(values[0]) in _OF_NUMPY:
+            _, end = source.span(values[0])
+            yield [(end, end, ".float()")]
