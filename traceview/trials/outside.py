@@ -1,4 +1,4 @@
-"""Changes outside of compiled code: what is compiled as well, or as copies; what is made or kept."""
+"""Changes outside of compiled code: what is compiled as well, what copies are, what is kept."""
 
 from __future__ import annotations
 
