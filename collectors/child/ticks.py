@@ -17,8 +17,8 @@ from pathlib import Path
 
 NAME = "__traceview_tick__"
 _LOOK_EVERY_S = 0.1
-#: A process that never stops compiling for long ends so many times the seconds after it has for the
-#: first time, or so many looks after its begin; its second half counts.
+#: A process is ended at the latest after this many times its seconds. If compiling never pauses,
+#: only after this many looks, too; then the second half of its time counts.
 _MOST, _MOST_LOOKS = 6, 20
 #: Part of the seconds that is enough where the process ends before.
 _LEAST = 0.05

@@ -96,7 +96,7 @@ NO_GAIN = 1.1
 MOST_OF_OUTSIDE = 0.80
 #: Smaller parts are not named.
 LEAST_OF_OUTSIDE = 0.20
-#: So many steps of one kind of optimizer are those of one for each parameter, or layer.
+#: An optimizer class that steps this often in one step has an instance per parameter, or per layer.
 MANY_STEPS = 8
 #: The most workers to recommend.
 MOST_WORKERS = 8

@@ -6,8 +6,8 @@ import ast
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
+    PURE,
     STEP,
-    Change,
     Changes,
     Function,
     Source,
@@ -19,29 +19,13 @@ from traceview.trials.source import (
 
 _RESETS = ("torch._dynamo.reset", "torch.compiler.reset")
 _CACHES = ("lru_cache", "cache", "functools.lru_cache", "functools.cache")
-#: Of a function they make another one, which runs it on tensors that Dynamo can't start in.
-_TRANSFORMS = ("vmap", "grad", "grad_and_value", "jacrev", "jacfwd", "hessian")
 _SCRIPTED = ("script", "trace", "freeze", "optimize_for_inference")
 #: What a module has only as TorchScript.
 _OF_SCRIPT = frozenset(["code", "graph", "inlined_graph", "save", "save_to_buffer"])
 _COUNTED = ("range", "enumerate", "zip")
 _COPIES = frozenset(["deepcopy", "pickle", "AveragedModel"])
 _SWITCHES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
-#: Calls that only work out a result, of builtins and of values.
-_PURE = frozenset(
-    [
-        *("abs", "all", "any", "bool", "chr", "dict", "divmod", "enumerate", "float", "int"),
-        *("isinstance", "len", "list", "map", "max", "min", "ord", "range", "reversed", "round"),
-        *("set", "sorted", "str", "sum", "tuple", "zip"),
-    ]
-)
 _DRAWS = frozenset(["bernoulli", "multinomial", "normal", "rand", "randint", "randn", "randperm"])
-_GROWS = frozenset(
-    [
-        *("add", "append", "clear", "discard", "extend", "insert", "pop", "popleft", "remove"),
-        "update",
-    ]
-)
 
 
 # -- nothing is compiled, or again and again -------------------------------------------------------
@@ -49,14 +33,8 @@ _GROWS = frozenset(
 
 def switched_on(source: Source, _line: int) -> Changes:
     """``os.environ["TORCH_COMPILE_DISABLE"] = …`` → ``"0"``."""
-    for node in source.all(ast.Assign):
-        target = node.targets[0]
-        if (
-            isinstance(target, ast.Subscript)
-            and dotted(target.value) == "os.environ"
-            and isinstance(target.slice, ast.Constant)
-            and target.slice.value in _SWITCHES
-        ):
+    for node, name in source.variables():
+        if name in _SWITCHES:
             yield [(*source.span(node.value), '"0"')]
 
 
@@ -152,12 +130,8 @@ def without_reset(source: Source, _line: int) -> Changes:
         for node in source.all(ast.Expr)
         if called(node.value) in _RESETS and source.owner(node)
     ]
-    changes = []
-    for node in found:
-        others = len(getattr(source.parents[node], "body", [])) > 1 and source.alone([node])
-        changes.append((*source.lines([node]), "") if others else (*source.span(node), "pass"))
-    if changes:
-        yield changes
+    if found:
+        yield [source.removed(node) for node in found]
 
 
 def without_mode(source: Source, _line: int) -> Changes:
@@ -185,47 +159,6 @@ def without_mode(source: Source, _line: int) -> Changes:
                 yield [(source.span(before)[1] if before else spans[at - 1][1], spans[at][1], "")]
             elif source.alone([node]):
                 yield [(*source.lines([node]), source.text(node.body, source.indent(node)))]
-
-
-def transform_compiled(source: Source, _line: int) -> Changes:
-    """``vmap(grad(f))`` of a compiled ``f``: what the outermost transform gives is compiled."""
-    imported = {
-        each.asname or each.name
-        for node in source.all(ast.ImportFrom)
-        if node.module in ("torch", "torch.func", "functorch")
-        for each in node.names
-    }
-
-    def transforms(node: ast.AST) -> bool:
-        owner, _, name = called(node).rpartition(".")
-        known = owner in ("torch", "torch.func") or (not owner and name in imported)
-        return isinstance(node, ast.Call) and bool(node.args) and known and name in _TRANSFORMS
-
-    for outer in source.all(ast.Call):
-        inner: ast.expr = outer
-        while transforms(inner):
-            inner = inner.args[0]  # type: ignore[attr-defined]
-        name = inner.id if isinstance(inner, ast.Name) else ""
-        if not name or inner is outer or not isinstance(source.parents[outer], ast.Assign):
-            continue
-        uses = [each for each in source.all(ast.Name) if each.id == name]
-        if sum(isinstance(each.ctx, ast.Load) for each in uses) != 1:
-            continue  # who else calls it wants it compiled
-        found: list[tuple[ast.expr, Change]] = []
-        for function in source.all(Function):
-            if function.name == name:
-                marks = source.compiling(function)
-                found += [(mark, (*source.lines([mark]), "")) for mark in marks]
-        for call in source.compile_calls():
-            above = source.parents[call]
-            if isinstance(above, ast.Assign) and dotted(above.targets[0]) == name and call.args:
-                found.append((call, (*source.span(call), source.of(call.args[0]))))
-        keywords = getattr(found[0][0], "keywords", []) if len(found) == 1 else None
-        if keywords is None or not all(isinstance(k.value, ast.Constant) for k in keywords):
-            continue
-        rest = "".join(f", {source.of(each)}" for each in keywords)
-        begin, end = source.span(outer)
-        yield [found[0][1], (begin, begin, "torch.compile("), (end, end, f"{rest})")]
 
 
 def as_python(source: Source, _line: int) -> Changes:
@@ -286,7 +219,7 @@ def called_as_module(source: Source, line: int) -> Changes:
 
 def cache_left_alone(source: Source, line: int) -> Changes:
     """A function with a cache of its own is called, not traced, so that its cache is used."""
-    names = {called(node) for node in source.all(ast.Call) if node.lineno == line}
+    names = source.called_at(line)
     for function in source.all(Function):
         marks = [each for each in function.decorator_list if called(each) in _CACHES]
         here = function.name in names or covers(function, line)
@@ -300,9 +233,7 @@ def cache_left_alone(source: Source, line: int) -> Changes:
 
 def declared_writes(source: Source, line: int) -> Changes:
     """``mutates_args=()`` of a custom operator names what its function writes into."""
-    names = {
-        called(node).rpartition(".")[2] for node in source.all(ast.Call) if node.lineno == line
-    }
+    names = {name.rpartition(".")[2] for name in source.called_at(line)}
     for function in source.all(Function):
         for mark in function.decorator_list:
             if not isinstance(mark, ast.Call) or not called(mark).endswith("custom_op"):
@@ -375,7 +306,7 @@ def twice_in_eager(source: Source, _line: int) -> Changes:
 def _calls(values: list[ast.expr]) -> bool:
     """Whether something may be called in them that is no function of torch, and no method."""
     calls = (node for each in values for node in ast.walk(each) if isinstance(node, ast.Call))
-    names = {called(call) for call in calls} - _PURE
+    names = {called(call) for call in calls} - PURE
     return any("." not in name or name.startswith("self.") for name in names)
 
 

@@ -55,7 +55,7 @@ _FAKE = Pattern(inside.with_fake, "a result of another shape than the argument's
 _RATE = Pattern(inside.rate_in_tensor)
 #: What Dynamo can't start in, and could start around or in the original of.
 _ELSEWHERE = (
-    Pattern(around.transform_compiled),
+    Pattern(operators.transform_compiled),
     Pattern(around.as_python, "the module is no TorchScript any more"),
 )
 

@@ -11,6 +11,7 @@ from traceview.derive.syntax import covers
 from traceview.trials.source import (
     SIGNS,
     STEP,
+    Change,
     Changes,
     Function,
     Source,
@@ -22,7 +23,8 @@ from traceview.trials.source import (
 
 #: Variables with which torch looks for errors.
 _CHECKS = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCHINDUCTOR_NAN_ASSERTS")
-#: Transforms of a function into another one, and one that is applied at once.
+#: Of a function they make another one, which runs it on tensors that Dynamo can't start in; and one
+#: that is applied at once.
 _TRANSFORMS = frozenset(["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "vmap"])
 _APPLIED = "jvp"
 _CLOCKS = frozenset(["monotonic", "perf_counter", "perf_counter_ns", "process_time", "time"])
@@ -34,16 +36,40 @@ _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFro
 
 def without_variable(source: Source, line: int) -> Changes:
     """``os.environ["CUDA_LAUNCH_BLOCKING"] = "1"`` goes: torch looks for no errors."""
-    for node in source.all(ast.Assign):
-        target = node.targets[0]
-        if (
-            node.lineno == line
-            and isinstance(target, ast.Subscript)
-            and dotted(target.value) == "os.environ"
-            and getattr(target.slice, "value", "") in _CHECKS
-        ):
-            alone = len(getattr(source.parents[node], "body", [])) > 1 and source.alone([node])
-            yield [(*source.lines([node]), "") if alone else (*source.span(node), "pass")]
+    for node, name in source.variables():
+        if node.lineno == line and name in _CHECKS:
+            yield [source.removed(node)]
+
+
+def transform_compiled(source: Source, _line: int) -> Changes:
+    """``vmap(grad(f))`` of a compiled ``f``: what the outermost transform gives is compiled."""
+    for outer in source.all(ast.Call):
+        inner: ast.expr = outer
+        while isinstance(inner, ast.Call) and inner.args:
+            if _transform(source, inner) in ("", _APPLIED):
+                break
+            inner = inner.args[0]
+        name = inner.id if isinstance(inner, ast.Name) else ""
+        if not name or inner is outer or not isinstance(source.parents[outer], ast.Assign):
+            continue
+        uses = [each for each in source.all(ast.Name) if each.id == name]
+        if sum(isinstance(each.ctx, ast.Load) for each in uses) != 1:
+            continue  # who else calls it wants it compiled
+        found: list[tuple[ast.expr, Change]] = []
+        for function in source.all(Function):
+            if function.name == name:
+                marks = source.compiling(function)
+                found += [(mark, (*source.lines([mark]), "")) for mark in marks]
+        for call in source.compile_calls():
+            above = source.parents[call]
+            if isinstance(above, ast.Assign) and dotted(above.targets[0]) == name and call.args:
+                found.append((call, (*source.span(call), source.of(call.args[0]))))
+        keywords = getattr(found[0][0], "keywords", []) if len(found) == 1 else None
+        if keywords is None or not all(isinstance(k.value, ast.Constant) for k in keywords):
+            continue
+        rest = "".join(f", {source.of(each)}" for each in keywords)
+        begin, end = source.span(outer)
+        yield [found[0][1], (begin, begin, "torch.compile("), (end, end, f"{rest})")]
 
 
 def applied_transform(source: Source, _line: int) -> Changes:
@@ -83,14 +109,14 @@ def applied_transform(source: Source, _line: int) -> Changes:
 def _transform(source: Source, call: ast.Call) -> str:
     """The transform of torch.func that it calls; empty for another call."""
     owner, _, name = called(call).rpartition(".")
-    known = owner in ("torch.func", "functorch") or (owner, name) == ("torch", "vmap")
+    owners = [owner]
     if not owner:
-        known = any(
-            node.module in ("torch.func", "functorch") and alias.name == name and not alias.asname
-            for node in source.tree.body
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
+        imported = (
+            (node.module, each) for node in source.all(ast.ImportFrom) for each in node.names
         )
+        same = (module for module, e in imported if e.name == name and e.asname in (None, name))
+        owners = [module or "" for module in same]
+    known = any(o in ("torch.func", "functorch") or (o, name) == ("torch", "vmap") for o in owners)
     return name if known and (name in _TRANSFORMS or name == _APPLIED) else ""
 
 
@@ -99,7 +125,7 @@ def traced_operator(source: Source, line: int) -> Changes:
 
     Not one that has a gradient, or kernels, of its own: they may compute something else.
     """
-    names = {called(node) for node in source.all(ast.Call) if node.lineno == line}
+    names = source.called_at(line)
     for function in source.all(Function):
         marks = [d for d in function.decorator_list if called(d) == "torch.library.custom_op"]
         here = function.name in names or covers(function, line)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
+    PURE,
     STEP,
     Changes,
     Function,
@@ -23,13 +24,6 @@ _KEEP_MODULE = ("cpu", "cuda", "eval", "requires_grad_", "to", "train")
 #: Calls that only work out a result, of builtins and of values.
 #: Calls that keep the dtype of what numpy made.
 _OF_NUMPY = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
-_PURE = frozenset(
-    [
-        *("abs", "all", "any", "bool", "chr", "dict", "divmod", "enumerate", "float", "int"),
-        *("isinstance", "len", "list", "map", "max", "min", "ord", "range", "reversed", "round"),
-        *("set", "sorted", "str", "sum", "tuple", "zip"),
-    ]
-)
 _PURE_METHODS = frozenset(
     [
         *("count", "decode", "encode", "endswith", "float", "index", "items", "keys", "long"),
@@ -158,7 +152,7 @@ def parsed_once(source: Source, line: int) -> Changes:
     ]
     reads = all(
         (isinstance(use, ast.Subscript) and isinstance(use.ctx, ast.Load))
-        or (isinstance(use, ast.Call) and called(use) in _PURE)
+        or (isinstance(use, ast.Call) and called(use) in PURE)
         for use in uses
     )
     if uses and reads:
@@ -290,7 +284,7 @@ def _only_works_out(call: ast.Call, own: set[str]) -> bool:
     if owner in own and name in ("append", "extend"):
         return True
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return (not owner and name in _PURE) or method in _PURE_METHODS or called(call) == "json.loads"
+    return (not owner and name in PURE) or method in _PURE_METHODS or called(call) == "json.loads"
 
 
 def _changed_attributes(methods: list[Function]) -> set[str]:
@@ -337,7 +331,7 @@ def worked_out_once(source: Source, line: int) -> Changes:
         pure = calls and all(
             _only_works_out(each, set()) and not called(each).startswith("torch.") for each in calls
         )
-        known = loaded([value]) <= {"self"} | _PURE
+        known = loaded([value]) <= {"self"} | PURE
         set_there = {n.attr for n in ast.walk(begun[0]) if isinstance(n, ast.Attribute)}
         if not (pure and known and read and read <= set_there) or read & _changed(source, begun[0]):
             continue

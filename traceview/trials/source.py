@@ -18,6 +18,14 @@ Function = ast.FunctionDef
 Node = TypeVar("Node", bound=ast.AST)
 Statement = TypeVar("Statement", bound=ast.stmt)
 STEP = "    "
+#: Calls that only work out a result, of builtins and of values.
+PURE = frozenset(
+    [
+        *("abs", "all", "any", "bool", "chr", "dict", "divmod", "enumerate", "float", "int"),
+        *("isinstance", "len", "list", "map", "max", "min", "ord", "range", "reversed", "round"),
+        *("set", "sorted", "str", "sum", "tuple", "zip"),
+    ]
+)
 #: Operators of ``x += y`` that are the same in ``x = x + y``.
 SIGNS: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -70,6 +78,22 @@ class Source:
             if covers(node, line) and not any(covers(each, line) for each in block):
                 found.append(node)
         return max(found, key=lambda node: node.lineno, default=None)
+
+    def called_at(self, line: int) -> set[str]:
+        """What the calls that begin in that line call."""
+        return {called(node) for node in self.all(ast.Call) if node.lineno == line}
+
+    def variables(self) -> Iterator[tuple[ast.Assign, str]]:
+        """Statements that set ``os.environ["NAME"]``, and the name."""
+        for node in self.all(ast.Assign):
+            target = node.targets[0]
+            if isinstance(target, ast.Subscript) and dotted(target.value) == "os.environ":
+                yield node, str(getattr(target.slice, "value", ""))
+
+    def removed(self, node: ast.stmt) -> Change:
+        """The statement goes; where its block or its line needs one, ``pass`` takes its place."""
+        others = len(getattr(self.parents[node], "body", [])) > 1 and self.alone([node])
+        return (*self.lines([node]), "") if others else (*self.span(node), "pass")
 
     def function_at(self, line: int) -> Function | None:
         """The innermost one around ``line``."""
