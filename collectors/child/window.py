@@ -15,7 +15,7 @@ from typing import Any
 
 from .frames import Frames, Sources
 from .marks import Collections, KernelMarks, LineMarks
-from .memory import Reserve, page_faults
+from .memory import Pile, Reserve, page_faults
 from .plan import Purpose
 from .recorder import Recorder, write_whole
 from .regions import hide_from_dynamo
@@ -33,6 +33,7 @@ class Window:
         self._collections = Collections(self._fast)
         self._kernels = KernelMarks(self._fast)
         self._reserve = Reserve()
+        self._pile = Pile(torch)
         self._profiler: Any = None
         self._prepared: Any = None
         self._lines: LineMarks | None = None
@@ -97,6 +98,7 @@ class Window:
             if few_faults and not self.device:
                 self._reserve.take()
             self._synchronise()
+            self._pile.begin(device=self.device)
             self._started_us = time.time_ns() / 1000
             self._started_ns = time.perf_counter_ns()
             with _quiet_kineto():
@@ -133,6 +135,7 @@ class Window:
             profiler.profiler.acc_events = False
             profiler.stop()
             self._reserve.give_back()
+            self._pile.sweep(ended=True)
             if cut and self._files.get(self._name):
                 return
             self._steps -= cut
@@ -177,6 +180,11 @@ class Window:
         """A step begins: end the last step's range, begin this one's."""
         if self._profiler is None or self._lost():
             return
+        if self._steps & (self._steps - 1) == 0 and self._steps:
+            with self.own_work():
+                self._collections.stop()
+                self._pile.sweep()
+                self._collections.start()
         self._end_step()
         self._steps += 1
         self._step = step

@@ -1,5 +1,6 @@
 """Memory for a profiler's time: touched before, and given back."""
 
+import gc
 import subprocess
 import sys
 from textwrap import dedent
@@ -7,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child.memory import Memory
+from traceview.collectors.child.memory import Memory, Pile
 
 FAULTS = """
     import ctypes
@@ -63,3 +64,41 @@ def test_what_a_profiler_keeps_is_no_peak_of_a_block():
     before, after = (each["peak_bytes"] for each in written)
     assert len(kept) / 2 < memory.kept
     assert abs(after - before) < len(kept) / 3
+
+
+class Kept:
+    """A tensor of 100 bytes in a circle."""
+
+    alive = 0
+
+    def __init__(self):
+        self.itself = self
+        Kept.alive += 100
+
+    def __del__(self):
+        Kept.alive -= 100
+
+
+@pytest.mark.parametrize(
+    ("steps", "ended", "left"),
+    [(2, False, 200), (3, False, 0), (1, True, 0)],
+    ids=["small", "more than a quarter of what was free", "after the window"],
+)
+def test_what_piles_up_while_the_profiler_runs_is_freed(steps, ended, left):
+    cuda = SimpleNamespace(
+        memory_allocated=lambda: 500 + Kept.alive,
+        memory_reserved=lambda: 600,
+        mem_get_info=lambda: (800, 2000),  # 900 bytes are free, with 100 that are cached
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        pile = Pile(SimpleNamespace(cuda=cuda))
+        pile.begin(device=True)
+        for _ in range(steps):
+            Kept()
+        pile.sweep(ended=ended)
+        assert Kept.alive == left
+    finally:
+        gc.enable()
+        gc.collect()
