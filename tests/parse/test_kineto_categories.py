@@ -3,7 +3,7 @@
 import pytest
 from kineto_traces import column, cpp_layout, event, kernel, launch, read
 
-from traceview.parse.kineto.categories import categorize, cpu_category
+from traceview.parse.kineto.categories import TORCHS, categorize, cpu_category
 
 TRITON = "cuLaunchKernelEx"
 
@@ -80,3 +80,11 @@ def test_a_generated_foreach_kernel_in_a_trace(tmp_path):
 )
 def test_operators_on_a_cpu(name, category):
     assert cpu_category(name) == category
+
+
+def test_namespaces_of_torchs_operators_are_known():
+    torch = pytest.importorskip("torch")
+    higher_order = "higher_order"  # the dispatcher doesn't list these
+    names = [schema.name for schema in torch._C._jit_get_all_schemas()]
+    known = {name.partition("::")[0] for name in names} | {higher_order}
+    assert known - TORCHS - {"_test", "_inductor_test"} == set()

@@ -92,6 +92,10 @@ TORCHS = frozenset(
         "gloo", "autograd", "torch", "inductor", "quantized", "quantized_decomposed", "mkldnn",
         "mkldnn_prepacked", "onednn", "mkl", "profiler", "rngprims", "streams", "static_runtime",
         "prepacked", "sparse", "symm_mem", "fsdp", "_dtensor", "debug_prims", "bundled_sequence",
+        "_c10d_functional_autograd", "_native", "_quantized", "quantization", "ao", "higher_order",
+        "debugprims", "debug_mode_ops", "_inductor_debug", "inductor_prims", "bucketing", "export",
+        "flex_lib", "torch_attn", "device_mesh", "semi_structured", "onnx", "onnx_symbolic",
+        "triton",
     }
 )  # fmt: skip  # names, of which none needs a line of its own
 #: Categories of work that Inductor has code for.
