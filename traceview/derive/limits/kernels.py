@@ -27,13 +27,20 @@ from traceview.derive.limits.generated import (
     site_work,
 )
 from traceview.derive.limits.operators import operator_work
-from traceview.derive.limits.work import EXACT, HOST_COPY, Tensor, TensorList, Work, read_inputs
+from traceview.derive.limits.work import (
+    EXACT,
+    HOST_COPY,
+    INPUTS,
+    Tensor,
+    TensorList,
+    Work,
+    read_inputs,
+)
 from traceview.derive.windows import GENERATED, Window
 from traceview.torchtext.output_code import PROFILED_CPP, Function, Site
 
 Row = dict[str, Any]
-_INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
-_OPERATOR = ("cpu_op", "graph_key", "compile_id", "site", *_INPUTS)
+_OPERATOR = ("cpu_op", "graph_key", "compile_id", "site", *INPUTS)
 _KEY = ("name", "category", "kind", "bytes", *_OPERATOR)
 _MOST_SITES = 1 << 20
 
@@ -49,7 +56,7 @@ def kernel_work_rows(window: Window, code: GeneratedCode, known: pl.DataFrame) -
         return []
     # Kernels, on a CPU operators, with their time and the inputs of their operator.
     if window.on_device:
-        inputs = window.ops.select(*_INPUTS, cpu_op_id="op_id")
+        inputs = window.ops.select(*INPUTS, cpu_op_id="op_id")
         kernels = window.main_kernels.with_columns(ns="duration_ns")
         frame = kernels.join(inputs, on="cpu_op_id", how="left", maintain_order="left")
     else:
@@ -155,9 +162,7 @@ def execution(row: Row, pass_name: str, code: GeneratedCode, sites: Sequence[Sit
         work = Work(row["bytes"] * (2 if inside else 1), EXACT)
         return Execution(work, "copy" if inside or row["kind"] == "memset" else HOST_COPY)
     site = None if row["site"] is None else sites[row["site"]]
-    inputs = read_inputs(
-        row["input_dims"], row["input_types"], row["input_strides"], row["concrete_inputs"]
-    )
+    inputs = read_inputs(*(row[column] for column in INPUTS))
     if not row["category"].startswith("generated_"):
         if site is not None:
             known = site_work(site, None)

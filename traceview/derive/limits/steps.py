@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ import polars as pl
 from traceview.derive.causes import LAUNCH_BOUND, UNLINKED
 from traceview.derive.limits.ceilings import Ceilings
 from traceview.derive.limits.generated import GeneratedCode, site_tensors, touched
-from traceview.derive.limits.work import AT_MOST
+from traceview.derive.limits.work import AT_MOST, INPUTS, Tensor, read_inputs
 from traceview.derive.windows import GENERATED, Window, far_longer
 from traceview.tables import Tables
 from traceview.torchtext.dtypes import size_of
@@ -123,9 +123,10 @@ class _Call(msgspec.Struct):
     writes: _Moved = []
 
     @classmethod
-    def of(cls, site: Site, source: KernelSource | None) -> _Call:
+    def of(cls, site: Site, source: KernelSource | None, launched: Sequence[Any] = ()) -> _Call:
         """One call; without ``source`` only names are known of it.
 
+        ``launched``: arguments of a profiled launch, where the code has symbols for sizes.
         A template counts as a library kernel: fusing spares none of its own time. A kernel of the
         user's may write what it is given.
         """
@@ -140,7 +141,8 @@ class _Call(msgspec.Struct):
             at = pointer.position
             if at >= len(tensors) or not (name := site.arguments[at].name):
                 continue
-            tensor = tensors[at]
+            given = launched[at] if at < len(launched) else None
+            tensor = tensors[at] or (given if isinstance(given, Tensor) else None)
             dtype = pointer.dtype or (tensor.dtype if tensor else None)
             for access, moved in ((pointer.read, call.reads), (pointer.written, call.writes)):
                 if access:
@@ -175,6 +177,12 @@ def fusible(window: Window, code: GeneratedCode) -> Fusible | None:
     )
     for graph_key, name, total, times in groups.iter_rows():
         ran[graph_key][name] = (float(total), times)
+    shaped = steps.filter(GENERATED & pl.col("input_dims").is_not_null())
+    given = {
+        row["name"]: inputs.arguments
+        for row in shaped.unique("name", keep="first").iter_rows(named=True)
+        if (inputs := read_inputs(*(row[column] for column in INPUTS)))
+    }
     found = []
     for graph_key, kernels in ran.items():
         for function in code.functions(window.pass_name, graph_key):
@@ -182,7 +190,7 @@ def fusible(window: Window, code: GeneratedCode) -> Fusible | None:
                 None if site.library else code.source(window.pass_name, site.kernel, graph_key)
                 for site in function.sites
             ]
-            found.append(_of_function(function, sources, kernels))
+            found.append(_of_function(function, sources, kernels, given))
     if not found:
         return None
     kept: dict[str, float] = {}
@@ -196,13 +204,17 @@ def _of_function(
     function: Function,
     sources: Sequence[KernelSource | None],
     kernels: dict[str, tuple[float, int]],
+    given: Mapping[str, Sequence[object]],
 ) -> Fusible:
-    """``sources`` are those of its sites' kernels, None of library calls."""
+    """``sources`` are those of its sites' kernels, None of library calls.
+
+    ``given``: arguments of one launch of each kernel.
+    """
     # A buffer that is another one under a new name goes by the older name.
     calls: list[_Call] = []
     written: set[str] = set()
     for site, source in zip(function.sites, sources, strict=True):
-        call = _Call.of(site, source)
+        call = _Call.of(site, source, given.get(site.kernel, ()))
         reads = []
         for name, moved in call.reads:
             aliases = {name}

@@ -21,6 +21,8 @@ from traceview.torchtext.dtypes import dtype_of, size_of
 EXACT, AT_LEAST, AT_MOST = "exact", "at_least", "at_most"
 #: ``bytes_from`` of a copy with one end on the host: no ceiling of the device applies.
 HOST_COPY = "host_copy"
+#: Columns of ``cpu_ops`` that hold an operator's inputs, as `read_inputs` takes them.
+INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -126,6 +128,10 @@ def formula(*needed: int, of: Iterable[str]) -> Callable[[Formula], Formula]:
         return work
 
     return register
+
+
+#: Columns of ``cpu_ops`` that hold them, as `read_inputs` takes them.
+INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 
 
 def read_inputs(
