@@ -126,24 +126,25 @@ _finding = partial(
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for a global switch, otherwise one per region without effect."""
     regions = first_rank(rows(tables, "regions"))
-    # Switches that turn compiling off for the whole process: fact, advice, table, what undoes it.
+    # Switches that turn compiling off for all of it: name, fact, advice, table, what undoes it.
     enabled = ("torch._dynamo.config.disable=False",)
     env = rows(tables, "environment", section="env", name="TORCH_COMPILE_DISABLE")
     switches = [
-        (f"TORCH_COMPILE_DISABLE={row['value']}", "Unset it.", "environment", enabled)
+        (row["name"], f"{row['name']}={row['value']}", "Unset it.", "environment", enabled)
         for row in env
         if row["value"] not in (None, "", "0")
     ]
     runs = rows(tables, "runs")
     if any(row["dynamo_disabled"] for row in runs):
         remedy = "Leave torch._dynamo.config.disable at False."
-        switches.append(("torch._dynamo.config.disable is set", remedy, "runs", enabled))
+        switches.append(("disable", "torch._dynamo.config.disable is set", remedy, "runs", enabled))
     if any(row["user_stance"] == "force_eager" for row in runs):
         remedy = 'Set it back with torch.compiler.set_stance("default").'
         fact = 'torch.compiler.set_stance("force_eager")'
-        switches.append((fact, remedy, "runs", ("stance=default",)))
+        switches.append(("force_eager", fact, remedy, "runs", ("stance=default",)))
     if switches and regions:
-        yield _forced(compile_call(regions[0]), *switches[0])
+        setting, *_ = switch = switches[0]
+        yield _forced(setting_line(tables, setting) or compile_call(regions[0]), *switch[1:])
         return
 
     # Seconds of the all-eager pass after its last compiled call, where they are most of it.
