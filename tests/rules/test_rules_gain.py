@@ -264,6 +264,17 @@ def test_eager_operators_that_take_much_of_a_step_are_information(make, kind):
     assert "fused=True" in finding.what_to_do
 
 
+@pytest.mark.parametrize(("ms", "again"), [(1.8, True), (0.3, False)])
+def test_a_sparse_tensor_that_is_coalesced_again_is_most_of_it_or_not_said(make, ms, again):
+    coalesces = [{"file": FILE, "line": 7, "per_step": 1.0, "ms": ms}]
+    (finding,) = found(
+        "ap-not-in-model", make(**eager_operators(2.4, 0.3), sparse_coalesces=coalesces)
+    )
+    assert (".coalesce() once" in finding.what_to_do) == again
+    assert ("is compiled" in finding.what_to_do) == (not again)
+    assert finding.severity == ("warning" if again else "info")
+
+
 @pytest.mark.parametrize(
     ("ms", "line"),
     [

@@ -21,7 +21,8 @@ waits for its next call looks the same.
 A warning where it is more than half of the step and the host is busy meanwhile. Otherwise
 information: waiting (for a queue, a file, a network, a sleep) may be what the script is for.
 Operators in no compiled graph are information, unless a GPU waits for their launches for more than
-half of the step. Unless it is waiting, the finding is ranked among the causes by its cost.
+half of the step, or a sparse tensor is coalesced again. Unless it is waiting, the finding is ranked
+among the causes by its cost.
 
 ## What to do
 Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs. Python: do it
@@ -29,7 +30,8 @@ ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_me
 `.to(device, non_blocking=True)`. A tensor that compiled code copies to the GPU in every call: keep
 it there, as a buffer (`register_buffer`). An optimizer: `fused=True`, or
 `torch.compile(optimizer.step)`. A loop over parameters: one `torch._foreach_…` call for all of
-them, or a function of its own with `@torch.compile`. `traceview try` compiles such a function.
+them, or a function of its own with `@torch.compile`. `traceview try` compiles such a function. A
+sparse COO tensor whose indices are sorted in every step: `.coalesce()`, once.
 
 ## Settings
 - `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is reported.
@@ -200,34 +202,19 @@ def _calling(found: list[Row]) -> Iterator[Location | None]:
 def _eager(
     tables: Tables, parts: list[Part], step: float, inside: float, warn_share: float
 ) -> Iterator[Finding]:
-    """Operators in eager, ``parts`` by optimizer, most expensive first.
-
-    None where they are in eager because something went wrong, which other rules report: the
-    compiled callable is never called, a function hit the recompile limit, a frame was skipped,
-    nothing runs compiled after a graph break, calls fit no compiled version and none may be added,
-    or they are those of an uncompiled copy of a module.
-    """
+    """Operators in eager, ``parts`` by optimizer, most expensive first."""
     ms, most = sum(part.ms for part in parts), parts[0]
-    if not most.what:  # an optimizer's step has no such cause
-        files = {place.file for place in most.places}
-        skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
-        left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
-        if tables.once(eager_code.uncalled_ms) or files & skipped or max(left, default=0) >= ms / 2:
-            return
-        if _share_of_copies(tables) >= 1 / 2 or _runs_what_fits(tables):
-            return
-        regions = first_rank(rows(tables, "regions"))
-        for limited in _recompiles.limited_frames(tables):
-            mine = (row for row in regions if (row["target_file"], row["target_line"]) == limited)
-            own = (eager_code.ms_of(tables, row) for row in mine)
-            known = [each for each in own if each is not None]
-            if not known or max(known) >= LEAST_OF_OUTSIDE * ms:
-                return
+    if not most.what and _went_wrong(tables, most, ms):  # an optimizer's step has no such cause
+        return
     named = [part for part in parts if part.ms >= LEAST_OF_OUTSIDE * ms]
     where = [place for part in named for place in part.places]
     at = f" ({short(where[0])})" if where else ""
+    coalesces = first_rank(rows(tables, "sparse_coalesces"))
+    again = coalesces[0] if coalesces and coalesces[0]["ms"] >= ms / 2 else None
     whose = f"{most.what}.step()" if most.what else _EAGER
-    if most.what and most.ms < MOST_OF_OUTSIDE * ms:
+    if again:
+        whose = f"{_EAGER}, most of it sorting a sparse tensor's indices again"
+    elif most.what and most.ms < MOST_OF_OUTSIDE * ms:
         whose = f"{_EAGER}, most of it {whose}"
     waits = sum(part.waits_ms for part in parts)
     explanation = (
@@ -235,25 +222,59 @@ def _eager(
     )
     if waits >= ms / 2:
         explanation += f" The GPU waits for their launches for {milliseconds(waits)} of that."
+    if again:
+        explanation += (
+            " A sparse COO tensor that is not coalesced is coalesced in every call that needs its "
+            "indices sorted. No operator keeps what comes out."
+        )
+    evidence = [*_proof(named, inside, waits=False)]
+    if again:
+        often = f"aten::_coalesce runs {again['per_step']:.0f} times per step"
+        evidence.insert(0, Evidence(f"{often}, {milliseconds(again['ms'])}", "sparse_coalesces"))
     yield Finding(
         code=CODE,
         rule="ap-not-in-model",
-        severity="warning" if waits > warn_share * step else "info",
+        severity="warning" if again or waits > warn_share * step else "info",
         title=f"{percent(min(1.0, ms / step))} of a compiled step is {whose}, in eager{at}",
         explanation=explanation,
         cost=Cost(ms, None, "current time of operators in no compiled graph"),
         confidence="derived",
         location=where[0] if where else None,
-        evidence=tuple(_proof(named, inside, waits=False)),
+        evidence=tuple(evidence),
         what_to_do=" ".join(
             _of_optimizer(part)
             if part.what
+            else "Call .coalesce() once, where the sparse tensor is made, and keep the result."
+            if again
             else "Move these operators into a function that is compiled."
             for part in named
         ),
         also_at=tuple(dict.fromkeys(where[1:4])),
         weighs=True,
     )
+
+
+def _went_wrong(tables: Tables, part: Part, ms: float) -> bool:
+    """Whether they are in eager because something went wrong, which other rules report.
+
+    The compiled callable is never called, a function hit the recompile limit, a frame was skipped,
+    nothing runs compiled after a graph break, calls fit no compiled version and none may be added,
+    or they are those of an uncompiled copy of a module.
+    """
+    files = {place.file for place in part.places}
+    skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
+    left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
+    if tables.once(eager_code.uncalled_ms) or files & skipped or max(left, default=0) >= ms / 2:
+        return True
+    if _share_of_copies(tables) >= 1 / 2 or _runs_what_fits(tables):
+        return True
+    regions = first_rank(rows(tables, "regions"))
+    for limited in _recompiles.limited_frames(tables):
+        mine = (row for row in regions if (row["target_file"], row["target_line"]) == limited)
+        known = [own for row in mine if (own := eager_code.ms_of(tables, row)) is not None]
+        if not known or max(known) >= LEAST_OF_OUTSIDE * ms:
+            return True
+    return False
 
 
 def _of_optimizer(part: Part) -> str:

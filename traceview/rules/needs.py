@@ -131,7 +131,7 @@ _TABLES = {
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
         "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
         "partial_writes", "output_views",
-        "weight_copies", "clean_parts", "kernel_tunings", "host_operands",
+        "weight_copies", "clean_parts", "kernel_tunings", "host_operands", "sparse_coalesces",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
@@ -149,6 +149,7 @@ MEASURED -= {
     "clean_parts",
     "kernel_tunings",
     "host_operands",
+    "sparse_coalesces",
 }
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}

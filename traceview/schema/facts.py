@@ -302,6 +302,13 @@ PROMOTIONS = table("promotions", "one compiled function in which a float64 tenso
     raw=True,
 )
 
+SPARSE_COALESCES = table("sparse_coalesces", "a sparse COO tensor whose indices operators of each compiled step sort again",
+    _FILE,
+    _LINE,
+    Column("per_step", pl.Float64, "how often they are sorted per step (aten::_coalesce); rows are where that is more than sparse tensors are made"),
+    Column("ms", pl.Float64, "per step: of its kernels on a device, else of the host"),
+)
+
 HOST_OPERANDS = table("host_operands", "one line at which compiled code hands an operator a tensor that lies on the CPU, which the operator copies to the GPU in every call",
     Column("compile_id", pl.String, "the graph's compile"),
     Column("op", pl.String, "the operator that copies it: aten.index; those that are called to copy have no row"),

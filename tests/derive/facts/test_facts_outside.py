@@ -3,7 +3,12 @@
 import pytest
 
 from traceview.derive.facts.outputs import output_verdicts
-from traceview.derive.facts.outside import outside_work, script_ends, step_shares
+from traceview.derive.facts.outside import (
+    outside_work,
+    script_ends,
+    sparse_coalesces,
+    step_shares,
+)
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
 
@@ -190,3 +195,36 @@ def test_the_first_wrong_stage_and_what_wavers_in_eager():
     assert (row["outcome"], row["judged_run"]) == ("differ", "fallback_random")
     assert (row["wrong_from"], row["ladder_agrees"]) == ("aot_eager", False)
     assert row["wavering"] == ["b"]
+
+
+def coalesced(each_step, made_in_steps=0, **tables):
+    """Four steps with so many ``aten::_coalesce`` of 1 ms, and sparse tensors made."""
+    at = {"stance": "compiled", "duration_ns": 1_000_000}
+    ops = [
+        {**at, "name": "aten::_coalesce", "step": step}
+        for step in range(4)
+        for _ in range(each_step)
+    ]
+    ops += [{**at, "name": "aten::sparse_coo_tensor", "step": 0}] * made_in_steps
+    ops += [{**at, "name": "aten::add", "step": step} for step in range(4)]
+    line = {**at, "name": "aten::_coalesce", "file": FILE, "line": 7}
+    return sparse_coalesces(made(cpu_ops=ops, line_ops=[line], **tables))
+
+
+def test_a_sparse_tensor_is_coalesced_again_in_each_step():
+    (row,) = coalesced(2).to_dicts()
+    assert (row["line"], row["per_step"], row["ms"]) == (7, 2.0, 2.0)
+    kernel = {
+        "stance": "compiled",
+        "cpu_op": "aten::_coalesce",
+        "duration_ns": 3_000_000,
+        "step": 0,
+    }
+    (row,) = coalesced(1, kernels=[kernel] * 4).to_dicts()
+    assert row["ms"] == 3.0
+
+
+def test_what_is_new_in_each_step_or_seldom_coalesced_is_not_coalesced_again():
+    assert coalesced(1, made_in_steps=4).is_empty()
+    assert coalesced(0).is_empty()
+    assert sparse_coalesces(made(cpu_ops=[])) is None

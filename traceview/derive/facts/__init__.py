@@ -10,7 +10,12 @@ from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
 from traceview.derive.facts.host_stalls import busy_threads, host_stalls, kernel_tunings
 from traceview.derive.facts.outputs import output_differences, output_verdicts
-from traceview.derive.facts.outside import outside_work, script_ends, step_shares
+from traceview.derive.facts.outside import (
+    outside_work,
+    script_ends,
+    sparse_coalesces,
+    step_shares,
+)
 from traceview.derive.facts.partial_writes import partial_writes
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
@@ -33,6 +38,7 @@ _OF_LOGS: _Facts = {
 }
 _OF_ALL: _Facts = {
     "outside_work": outside_work,
+    "sparse_coalesces": sparse_coalesces,
     "host_stalls": host_stalls,
     "kernel_tunings": kernel_tunings,
     "step_shares": step_shares,

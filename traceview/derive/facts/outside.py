@@ -32,6 +32,7 @@ _TO_DEVICE, _TO_HOST = "copy to the device", "copy to the host"
 _PAGEABLE = "Device -> Pageable"
 _PLACE = ("file", "line")
 _COLLECTIVE = "c10d::"
+_COALESCE, _MAKE_SPARSE = "aten::_coalesce", "aten::sparse_coo_tensor"
 #: Shorter stretches of Python are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
 
@@ -149,6 +150,42 @@ def _limit_waiting(tables: Tables, head: Row, python: list[Row], accounted: floa
     most = max(0.0, 1 - (accounted - total) / step)
     for row in python:
         row["share"] = row["ms"] / total * min(total / accounted, most)
+
+
+def sparse_coalesces(tables: Tables) -> pl.DataFrame | None:
+    """Table ``sparse_coalesces``; None where no compiled step was profiled.
+
+    ``aten::coalesce`` sorts a COO tensor's indices and keeps nothing for the next call: an operator
+    that needs them sorted does it again each time. Where the steps make as many sparse tensors as
+    they sort, each is another one. On a device the time is that of the kernels that it launches.
+    """
+    ops = tables["cpu_ops"].filter(_COMPILED, _IN_STEP)
+    if ops.is_empty():
+        return None
+    window = ("pass", "rank")
+    steps = ops.group_by(window).agg(all=pl.col("step").n_unique())
+    made = ops.filter(name=_MAKE_SPARSE).group_by(window).agg(made=pl.len())
+    sorted_ = ops.filter(name=_COALESCE)
+    kernels = tables["kernels"].filter(_COMPILED, _IN_STEP, cpu_op=_COALESCE)
+    of_device = kernels.group_by(window).agg(device_ns=pl.col("duration_ns").sum())
+    lines = tables["line_ops"].filter(_COMPILED, pl.col("file").is_not_null(), name=_COALESCE)
+    places = lines.group_by(*window, *_PLACE, maintain_order=True).agg(here=pl.len())
+    most = places.sort("here", descending=True, maintain_order=True).unique(window, keep="first")
+    found = (
+        sorted_.group_by(window, maintain_order=True)
+        .agg(count=pl.len(), host_ns=pl.col("duration_ns").sum())
+        .join(steps, on=window, nulls_equal=True)
+        .join(made, on=window, how="left", nulls_equal=True)
+        .join(of_device, on=window, how="left", nulls_equal=True)
+        .join(most, on=window, how="left", nulls_equal=True)
+        .filter(pl.col("made").fill_null(0) < pl.col("count"), pl.col("count") >= pl.col("all"))
+        .with_columns(
+            ms=pl.coalesce("device_ns", "host_ns") / 1e6 / pl.col("all"),
+            per_step=pl.col("count") / pl.col("all"),
+        )
+    )
+    kept = from_rows("sparse_coalesces", []).columns
+    return from_rows("sparse_coalesces", found.select(kept).to_dicts())
 
 
 def _operators(
