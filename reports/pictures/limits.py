@@ -41,6 +41,59 @@ class _Plot(msgspec.Struct, frozen=True):
         """Percent and pixels."""
         return self.x.at(intensity), _HEIGHT - self.y.at(rate)
 
+    def ceilings(self, rates: Sequence[Ceiling], tops: Sequence[Ceiling]) -> tuple[Parts, Parts]:
+        """Lines and their words: bandwidths slant up to the top matrix rate, matrix rates are flat.
+
+        The words of the fastest bandwidth stand left of its upper end, the others' right of the
+        line, further down; of flat lines that lie close, the highest has words.
+        """
+        lines, said, named = [], [], [-99.0]
+        roof = tops[0].value if tops else self.y.high
+        for index, rate in enumerate(rates):
+            start = max(self.x.low, self.y.low * 1000 / rate.value)
+            end = min(self.x.high, roof * 1000 / rate.value)
+            if start >= end:
+                continue
+            (x1, y1), (x2, y2) = (self.place(x, rate.value * x / 1000) for x in (start, end))
+            kind = "ceiling" if rate.kind == "copy" else "ceiling other"
+            lines.append(svg.line(x1, y1, x2, y2, kind))
+            left = index == 0 and len(rates) > 1
+            share, shift, anchor = (
+                (0.96, -1.5, "end") if left else (0.5 - 0.12 * index, 1.5, "start")
+            )
+            x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share
+            room = " tight" if left and x2 < 52 else ""  # a phone has none further left
+            style = f"ceilingname halo{room}"
+            said.append(svg.text(x + shift, y + 4, phrases.ceiling(rate), style, anchor))
+        for top in tops:
+            begin = top.value * 1000 / rates[0].value if rates else self.x.low
+            x, y = self.place(max(self.x.low, begin), top.value)
+            lines.append(svg.line(x, y, 100, y, "ceiling"))
+            if y - named[-1] > 13:
+                said.append(svg.text(100, y - 4, phrases.ceiling(top), "ceilingname halo", "end"))
+                named.append(y)
+        return lines, said
+
+    def dots(self, points: Sequence[_Point]) -> Iterable[Markup]:
+        """Solid below hollow and large below small, so that all are seen; the slowest wear their
+        row's number."""
+        longest = max(point.kernel.ms for point in points)
+        ordered = sorted(points, key=lambda p: (p.kernel.stance == "eager", -p.kernel.ms))
+        slowest = sorted(point.kernel.ms for point in points)[-_NUMBERED:]
+        numbers = []
+        taken: list[tuple[float, float]] = []
+        for point in ordered:
+            x, y = self.place(point.intensity, point.rate)
+            radius = _SMALLEST + _GROWTH * math.sqrt(point.kernel.ms / longest)
+            style = "hollow" if point.kernel.stance == "eager" else "solid"
+            kind = f"f-{colours.family(point.kernel.category)} {style}"
+            yield svg.titled(_said(point), svg.circle(x, y, radius, kind))
+            free = all(abs(x - a) > 4 or abs(y - b) > 14 for a, b in taken)
+            if point.kernel.ms >= slowest[0] and free:
+                taken.append((x, y))
+                numbers.append(svg.text(x, y + 4, str(point.number), "dotno halo", "middle"))
+        yield from numbers
+
 
 def roofline(diagnosis: Diagnosis) -> Markup:
     """Kernels as dots sized by time, eager hollow and compiled solid; ceilings as lines."""
@@ -74,8 +127,8 @@ def roofline(diagnosis: Diagnosis) -> Markup:
             svg.text(0.4, y - 3 if y > 16 else y + 13, fmt.short(value) + unit, "tick halo")
         )
     parts.append(svg.text(50, _HEIGHT + 32, "floating-point operations per byte", "tick", "middle"))
-    lines, said = _ceilings(plot, rates, tops)
-    parts += [*lines, *_dots(plot, points), *said]
+    lines, said = plot.ceilings(rates, tops)
+    parts += [*lines, *plot.dots(points), *said]
     spoken = "; ".join(_said(point) for point in points[:40])
     ceilings = ", ".join(phrases.ceiling(c) for c in (*rates, *tops)) or "no ceiling was measured"
     return svg.picture(
@@ -105,61 +158,6 @@ def _in_unit(diagnosis: Diagnosis, unit: str) -> list[Ceiling]:
     return sorted(known, key=lambda c: -c.value)[:_CEILINGS]
 
 
-def _ceilings(
-    plot: _Plot, rates: Sequence[Ceiling], tops: Sequence[Ceiling]
-) -> tuple[Parts, Parts]:
-    """Lines and their words: bandwidths slant up to the highest matrix rate, matrix rates are flat.
-
-    The words of the fastest bandwidth stand left of its upper end, the others' right of the line,
-    further down; of flat lines that lie close, the highest has words.
-    """
-    lines, said, named = [], [], [-99.0]
-    roof = tops[0].value if tops else plot.y.high
-    for index, rate in enumerate(rates):
-        start = max(plot.x.low, plot.y.low * 1000 / rate.value)
-        end = min(plot.x.high, roof * 1000 / rate.value)
-        if start >= end:
-            continue
-        (x1, y1), (x2, y2) = (plot.place(x, rate.value * x / 1000) for x in (start, end))
-        kind = "ceiling" if rate.kind == "copy" else "ceiling other"
-        lines.append(svg.line(x1, y1, x2, y2, kind))
-        left = index == 0 and len(rates) > 1
-        share, shift, anchor = (0.96, -1.5, "end") if left else (0.5 - 0.12 * index, 1.5, "start")
-        x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share
-        room = " tight" if left and x2 < 52 else ""  # a phone has none further left
-        style = f"ceilingname halo{room}"
-        said.append(svg.text(x + shift, y + 4, phrases.ceiling(rate), style, anchor))
-    for top in tops:
-        begin = top.value * 1000 / rates[0].value if rates else plot.x.low
-        x, y = plot.place(max(plot.x.low, begin), top.value)
-        lines.append(svg.line(x, y, 100, y, "ceiling"))
-        if y - named[-1] > 13:
-            said.append(svg.text(100, y - 4, phrases.ceiling(top), "ceilingname halo", "end"))
-            named.append(y)
-    return lines, said
-
-
-def _dots(plot: _Plot, points: Sequence[_Point]) -> Iterable[Markup]:
-    """Solid below hollow and large below small, so that all are seen; the slowest wear their row's
-    number."""
-    longest = max(point.kernel.ms for point in points)
-    ordered = sorted(points, key=lambda p: (p.kernel.stance == "eager", -p.kernel.ms))
-    slowest = sorted(point.kernel.ms for point in points)[-_NUMBERED:]
-    numbers = []
-    taken: list[tuple[float, float]] = []
-    for point in ordered:
-        x, y = plot.place(point.intensity, point.rate)
-        radius = _SMALLEST + _GROWTH * math.sqrt(point.kernel.ms / longest)
-        style = "hollow" if point.kernel.stance == "eager" else "solid"
-        kind = f"f-{colours.family(point.kernel.category)} {style}"
-        yield svg.titled(_said(point), svg.circle(x, y, radius, kind))
-        free = all(abs(x - a) > 4 or abs(y - b) > 14 for a, b in taken)
-        if point.kernel.ms >= slowest[0] and free:
-            taken.append((x, y))
-            numbers.append(svg.text(x, y + 4, str(point.number), "dotno halo", "middle"))
-    yield from numbers
-
-
 def _said(point: _Point) -> str:
     kernel = point.kernel
     name = names.kernel(kernel.name)
@@ -182,6 +180,43 @@ class _Strip(msgspec.Struct, frozen=True):
     def moved_ms(self) -> float:
         """Of the kernels that are drawn as bars."""
         return sum(kernel.ms for _, kernel in self.moved)
+
+    def drawn(self, top: float, high: float, lines: Sequence[Ceiling]) -> Iterable[Markup]:
+        floor = top + _HEAD + _TALL
+        said = f"all the width: {fmt.milliseconds(self.busy_ms)} per step"
+        yield svg.text(0, top + 14, self.stance, "rowvalue")
+        yield svg.text(100, top + 14, said, "rowlabel", "end")
+        yield svg.rect(0, 100, top + _HEAD, _TALL, "track")
+        left = 0.0
+        for number, kernel in self.moved:
+            width = kernel.ms / self.busy_ms * 100
+            height = max(2.0, (kernel.gb_s or 0.0) / high * _TALL)
+            family = colours.family(kernel.category)
+            shape = svg.filled(left, width, floor - height, height, family, "bandwidth")
+            yield svg.titled(_bar_said(number, kernel), shape)
+            if width >= 3:
+                yield svg.text(
+                    left + width / 2, floor - 5, str(number), "dotno halo tight", "middle"
+                )
+            left += width
+        # Low blocks for the time of which this picture has no bandwidth.
+        rest = (("rest", self.above_ms, "on the roofline"), ("unex", self.unknown_ms, "not known"))
+        for family, ms, label in rest:
+            width = ms / self.busy_ms * 100
+            if width < 0.05:
+                continue
+            shape = svg.filled(left, width, floor - _PART, _PART, family, "bandwidth")
+            share = fmt.percent(ms / self.busy_ms)
+            yield svg.titled(f"{label}: {fmt.milliseconds(ms)} per step, {share}", shape)
+            if width >= 12:
+                yield svg.text(
+                    left + 0.6, floor - _PART - 4, f"{label}, {share}", "tick halo tight"
+                )
+            left += width
+        for ceiling in lines:
+            y = floor - ceiling.value / high * _TALL
+            yield svg.line(0, y, 100, y, "ceiling" if ceiling.kind == "copy" else "ceiling other")
+            yield svg.text(100, y + 14, phrases.ceiling(ceiling), "ceilingname halo", "end")
 
 
 def bandwidth(diagnosis: Diagnosis) -> Markup:
@@ -215,47 +250,13 @@ def bandwidth(diagnosis: Diagnosis) -> Markup:
     spoken = []
     for index, strip in enumerate(strips):
         top = index * (_HEAD + _TALL + _GAP)
-        parts += _drawn(strip, top, high, [c for c in lines if c.value <= high])
+        parts += strip.drawn(top, high, [c for c in lines if c.value <= high])
         bars = ", ".join(_bar_said(number, kernel) for number, kernel in strip.moved[:20])
         unknown, busy = fmt.percent(strip.unknown_ms / strip.busy_ms), strip.busy_ms
         spoken.append(f"{strip.stance}: {bars}; not known: {unknown} of {fmt.milliseconds(busy)}")
     height = len(strips) * (_HEAD + _TALL + _GAP) - _GAP + 6
     title = "Bandwidth of kernels against their share of the busy time"
     return svg.picture("bandwidth", height, title, "; ".join(spoken), parts)
-
-
-def _drawn(strip: _Strip, top: float, high: float, lines: Sequence[Ceiling]) -> Iterable[Markup]:
-    floor = top + _HEAD + _TALL
-    said = f"all the width: {fmt.milliseconds(strip.busy_ms)} per step"
-    yield svg.text(0, top + 14, strip.stance, "rowvalue")
-    yield svg.text(100, top + 14, said, "rowlabel", "end")
-    yield svg.rect(0, 100, top + _HEAD, _TALL, "track")
-    left = 0.0
-    for number, kernel in strip.moved:
-        width = kernel.ms / strip.busy_ms * 100
-        height = max(2.0, (kernel.gb_s or 0.0) / high * _TALL)
-        family = colours.family(kernel.category)
-        shape = svg.filled(left, width, floor - height, height, family, "bandwidth")
-        yield svg.titled(_bar_said(number, kernel), shape)
-        if width >= 3:
-            yield svg.text(left + width / 2, floor - 5, str(number), "dotno halo tight", "middle")
-        left += width
-    # Low blocks for the time of which this picture has no bandwidth.
-    rest = (("rest", strip.above_ms, "on the roofline"), ("unex", strip.unknown_ms, "not known"))
-    for family, ms, label in rest:
-        width = ms / strip.busy_ms * 100
-        if width < 0.05:
-            continue
-        shape = svg.filled(left, width, floor - _PART, _PART, family, "bandwidth")
-        share = fmt.percent(ms / strip.busy_ms)
-        yield svg.titled(f"{label}: {fmt.milliseconds(ms)} per step, {share}", shape)
-        if width >= 12:
-            yield svg.text(left + 0.6, floor - _PART - 4, f"{label}, {share}", "tick halo tight")
-        left += width
-    for ceiling in lines:
-        y = floor - ceiling.value / high * _TALL
-        yield svg.line(0, y, 100, y, "ceiling" if ceiling.kind == "copy" else "ceiling other")
-        yield svg.text(100, y + 14, phrases.ceiling(ceiling), "ceilingname halo", "end")
 
 
 def _bar_said(number: int, kernel: KernelLimit) -> str:

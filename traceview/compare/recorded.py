@@ -154,6 +154,25 @@ class Recording:
         if not self.whole:
             yield "the end of the recording is missing"
 
+    def add(self, row: Any) -> bool:  # noqa: ANN401 - any row
+        """Take a row in; whether it is the last one."""
+        if isinstance(row, Tensor):
+            self.tensors[row.tensor] = row
+        elif isinstance(row, Places):
+            self.places[row.elements] = row.at
+        elif isinstance(row, Call):
+            self.calls[row.call] = row
+        elif isinstance(row, Step):
+            self.steps.append(row)
+        elif isinstance(row, Operator):
+            self.operators.setdefault(row.call, []).append(row)
+        elif isinstance(row, Result):
+            self.results.setdefault((row.call, row.side), {})[row.name] = row
+        elif isinstance(row, End):
+            self.left_out = row.left_out
+            return True
+        return False
+
 
 def read(path: Path) -> Recording:
     """The recording in a file; NothingToAnalyse if it is none."""
@@ -174,7 +193,7 @@ def read(path: Path) -> Recording:
                 if made is None and isinstance(row, Environment) and row.format == FORMAT:
                     made = Recording(path, row)
                 elif made is not None:
-                    whole = _add(made, row) or whole
+                    whole = made.add(row) or whole
     except OSError as error:
         fact = f"{path} can't be read ({error.strerror or error})."
         raise NothingToAnalyse(fact, "Check its permissions.", slug="unreadable") from error
@@ -184,26 +203,6 @@ def read(path: Path) -> Recording:
         raise NothingToAnalyse(fact, remedy, slug="no-recording")
     made.unreadable, made.whole = unreadable, whole
     return made
-
-
-def _add(made: Recording, row: Any) -> bool:  # noqa: ANN401 - any row
-    """Take a row in; whether it is the last one."""
-    if isinstance(row, Tensor):
-        made.tensors[row.tensor] = row
-    elif isinstance(row, Places):
-        made.places[row.elements] = row.at
-    elif isinstance(row, Call):
-        made.calls[row.call] = row
-    elif isinstance(row, Step):
-        made.steps.append(row)
-    elif isinstance(row, Operator):
-        made.operators.setdefault(row.call, []).append(row)
-    elif isinstance(row, Result):
-        made.results.setdefault((row.call, row.side), {})[row.name] = row
-    elif isinstance(row, End):
-        made.left_out = row.left_out
-        return True
-    return False
 
 
 # -- two tensors -----------------------------------------------------------------------------------

@@ -62,6 +62,29 @@ class Found(msgspec.Struct):
         """One of READ_ERRORS that came while ``name`` was looked at."""
         self.damaged.append(Damaged(as_text(name), *damage_of(error)))
 
+    def leave_out_copies(self) -> None:
+        """What is there twice is read once: a log and its packed copy, or tlparse's."""
+
+        def same(one: Source, other: Source) -> bool:
+            try:
+                with one.open() as a, other.open() as b:
+                    return all(x == y for x, y in zip_longest(_blocks(a.read), _blocks(b.read)))
+            except READ_ERRORS:
+                return False
+
+        kept: list[Source] = []
+        by_beginning: dict[str, list[Source]] = {}
+        for source in self.sources:
+            alike = by_beginning.setdefault(self.beginnings.get(source.name, source.name), [])
+            if source.run is None and source.kind != "empty":
+                twin = next((other for other in alike if same(other, source)), None)
+                if twin is not None:
+                    self.skip(source.name, f"the same bytes as {twin.name}")
+                    continue
+                alike.append(source)
+            kept.append(source)
+        self.sources = kept
+
 
 def as_text(name: str) -> str:
     """The name of a file as text, for tables: it may be any bytes."""
@@ -109,32 +132,8 @@ def settled(found: Found) -> Found:
         ]
 
     found.sources.sort(key=lambda source: source.name)
-    _same_bytes(found)
+    found.leave_out_copies()
     return found
-
-
-def _same_bytes(found: Found) -> None:
-    """Copies are read once: a log and its packed copy, or tlparse's."""
-
-    def same(one: Source, other: Source) -> bool:
-        try:
-            with one.open() as a, other.open() as b:
-                return all(x == y for x, y in zip_longest(_blocks(a.read), _blocks(b.read)))
-        except READ_ERRORS:
-            return False
-
-    kept: list[Source] = []
-    by_beginning: dict[str, list[Source]] = {}
-    for source in found.sources:
-        alike = by_beginning.setdefault(found.beginnings.get(source.name, source.name), [])
-        if source.run is None and source.kind != "empty":
-            twin = next((other for other in alike if same(other, source)), None)
-            if twin is not None:
-                found.skip(source.name, f"the same bytes as {twin.name}")
-                continue
-            alike.append(source)
-        kept.append(source)
-    found.sources = kept
 
 
 def _blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:

@@ -137,6 +137,20 @@ class Varying(msgspec.Struct, frozen=True):
         """Graphs where every size that changes is symbolic: torch keeps 0 and 1 apart."""
         return len({tuple(min(v, 2) for v in self.values(each)) for each in self.calls})
 
+    def options(self, index: int, tried: Sequence[int]) -> list[tuple[int, ...]]:
+        """The best buckets of one dimension, of each number that is tried."""
+        weights: dict[int, Counter[int]] = {}
+        for sizes, number in self.calls.items():
+            own = weights.setdefault(self.values(sizes)[index], Counter())
+            for tensor, (_, dims) in enumerate(sizes):
+                mine = [dim for at, dim in self.places[index] if at == tensor]
+                if mine:
+                    rest = prod(size for dim, size in enumerate(dims) if dim not in mine)
+                    own[len(mine)] += number * rest
+        ascending = sorted(weights)
+        ordered = [weights[size] for size in ascending]
+        return list(dict.fromkeys(tuple(buckets(ascending, ordered, most)) for most in tried))
+
 
 def structure(sizes: Sizes) -> tuple[tuple[str, int], ...]:
     """Names and numbers of dimensions of the tensors of a call."""
@@ -217,7 +231,7 @@ def ladder(traffic: Varying) -> tuple[Rung, ...]:
     """
     tried = _TRIED.get(len(traffic.places), ())
     names = [dimension.name for dimension in traffic.dimensions()]
-    options = [_options(traffic, index, tried) for index in range(len(names))]
+    options = [traffic.options(index, tried) for index in range(len(names))]
     calls = [(sizes, traffic.values(sizes), n) for sizes, n in traffic.calls.items()]
     needed = sum(traffic.padded(sizes, values) * n for sizes, values, n in calls)
     found: list[Rung] = []
@@ -238,18 +252,3 @@ def ladder(traffic: Varying) -> tuple[Rung, ...]:
         if best is not None and best not in rungs:
             rungs.append(best)
     return tuple(rungs)
-
-
-def _options(traffic: Varying, index: int, tried: Sequence[int]) -> list[tuple[int, ...]]:
-    """The best buckets of one dimension, of each number that is tried."""
-    weights: dict[int, Counter[int]] = {}
-    for sizes, number in traffic.calls.items():
-        own = weights.setdefault(traffic.values(sizes)[index], Counter())
-        for tensor, (_, dims) in enumerate(sizes):
-            mine = [dim for at, dim in traffic.places[index] if at == tensor]
-            if mine:
-                rest = prod(size for dim, size in enumerate(dims) if dim not in mine)
-                own[len(mine)] += number * rest
-    ascending = sorted(weights)
-    ordered = [weights[size] for size in ascending]
-    return list(dict.fromkeys(tuple(buckets(ascending, ordered, most)) for most in tried))

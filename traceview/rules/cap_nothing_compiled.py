@@ -209,10 +209,8 @@ def _called(tables: Tables, region: Row, rest: float | None) -> Iterator[Finding
         yield _torchscript(region)
     elif empty and mode:
         yield _under_mode(tables, region, mode["value"])
-    elif region["dispatch_modes"] and _stays_in_eager(tables, region, empty=empty):
-        yield _skipped_for_good(tables, region)
-    elif region["dispatch_modes"] and _steps_in_eager(tables, region):
-        yield _steps_under_mode(tables, region)
+    elif region["dispatch_modes"] and (found := _after_mode(tables, region, empty=empty)):
+        yield found
     elif empty:
         why = ": it is a generator or a coroutine" if region["resumable"] else ""
         yield _finding(
@@ -324,22 +322,8 @@ def _torchscript(region: Row) -> Finding:
     )
 
 
-def _stays_in_eager(tables: Tables, region: Row, *, empty: bool) -> bool:
-    """Whether no compiled code ran in the call under a dispatch mode and in those after it."""
-    calls, served = _after_modes(tables, region)
-    return empty if calls < LEAST_AFTER else not served
-
-
-def _steps_in_eager(tables: Tables, region: Row) -> bool:
-    """The same by the profiled steps, where few calls after it were watched."""
-    calls, served = _after_modes(tables, region)
-    counts = first(tables, "step_counts", stance="compiled")
-    none_entered = counts is not None and counts["compiled_regions"] == 0
-    return calls < LEAST_AFTER and not served and none_entered
-
-
-def _after_modes(tables: Tables, region: Row) -> tuple[int, int]:
-    """Watched calls from the one under a dispatch mode on, and those that ran compiled code."""
+def _after_mode(tables: Tables, region: Row, *, empty: bool) -> Finding | None:
+    """Where no compiled code ran in the call under a dispatch mode and in those after it."""
     mine = ("pass", "rank", "pid", "region_id")
     after = [
         row
@@ -347,7 +331,16 @@ def _after_modes(tables: Tables, region: Row) -> tuple[int, int]:
         if all(row[part] == region[part] for part in mine)
     ]
     calls = sum(row["calls"] or 0 for row in after)
-    return calls, calls - sum(row["eager_calls"] or 0 for row in after)
+    served = calls - sum(row["eager_calls"] or 0 for row in after)
+    in_eager = empty if calls < LEAST_AFTER else not served
+    if in_eager:
+        return _skipped_for_good(tables, region)
+    # Few calls after it were watched: then by the profiled steps.
+    counts = first(tables, "step_counts", stance="compiled")
+    none_entered = counts is not None and counts["compiled_regions"] == 0
+    if calls < LEAST_AFTER and not served and none_entered:
+        return _steps_under_mode(tables, region)
+    return None
 
 
 def _steps_under_mode(tables: Tables, region: Row) -> Finding:

@@ -132,8 +132,9 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         )
 
 
-def _swaps(tables: Tables) -> list[Location]:
-    """Lines that give a tensor other storage and ran in the step whose lines are known."""
+def _uses(tables: Tables, moved: dict[str, tuple[StackFrame, ...]]) -> list[Location]:
+    """Where they get other storage, and the user's own lines that use them."""
+    # Lines that give a tensor other storage and ran in the step whose lines are known.
     ran = Counter(
         (row["file"], row["line"])
         for row in first_rank(rows(tables, "line_ops", kind="line"))
@@ -141,16 +142,10 @@ def _swaps(tables: Tables) -> list[Location]:
     )
     noted = first_rank(rows(tables, "noted_lines", kind="storage"))
     lines = {(row["file"], row["line"]): ran[row["file"], row["line"]] for row in noted}
-    return [Location(*at) for at, times in Counter(lines).most_common() if times]
-
-
-def _uses(tables: Tables, moved: dict[str, tuple[StackFrame, ...]]) -> list[Location]:
-    """Where they get other storage, and the user's own lines that use them.
-
-    Outermost ones: there most inputs have one in common.
-    """
+    swaps = [Location(*at) for at, times in Counter(lines).most_common() if times]
+    # Outermost lines that use them: there most inputs have one in common.
     uses: Counter[Location] = Counter()
     for stack in moved.values():
         known = (if_users(at.file, at.line, at.function) for at in stack if at.line is not None)
         uses.update([place for place in known if place][:1])
-    return [*_swaps(tables), *(place for place, _ in uses.most_common())]
+    return [*swaps, *(place for place, _ in uses.most_common())]

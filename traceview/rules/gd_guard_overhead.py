@@ -132,6 +132,20 @@ class _Lookup(msgspec.Struct, frozen=True):
             text = f"{plural(row['guards'], 'guard')} of kind {row['kind']}"
             yield Evidence(text, "guard_costs")
 
+    @classmethod
+    def slowest(cls, tables: Tables) -> _Lookup | None:
+        """The variant whose look-ups take most of the step; failed look-ups lead to none."""
+        found = first_rank(rows(tables, "call_path", part="cache_lookup"))
+        led = [row for row in found if row["compile_id"] is not None and row["guards"]]
+        row = max(led, key=lambda row: row["ms"] or 0.0, default=None)
+        if row is None:
+            return None
+        compiles = first_rank(rows(tables, "compiles", compile_id=row["compile_id"]))
+        owner = next((each for each in reversed(compiles) if each["is_forward"] is not False), None)
+        if owner is None:
+            return None
+        return cls(row, owner, rows(tables, "guards", compile_key=owner["compile_key"]))
+
 
 def check(
     tables: Tables,
@@ -142,7 +156,7 @@ def check(
     fewest_guards: int = FEWEST_GUARDS,
 ) -> Iterator[Finding]:
     """At most one finding: the code whose look-ups take longest."""
-    counts, lookup = first(tables, "step_counts", stance="compiled"), _slowest(tables)
+    counts, lookup = first(tables, "step_counts", stance="compiled"), _Lookup.slowest(tables)
     if counts is None or not counts["step_ms"] or lookup is None:
         return
     # What of the look-ups holds the step up: on a GPU only that for which it waited.
@@ -195,17 +209,3 @@ def check(
         remedy=("guards=skip",) if filters and not lookup.on_values else (),
         about=about(lookup.owner),
     )
-
-
-def _slowest(tables: Tables) -> _Lookup | None:
-    """The variant whose look-ups take most of the step; failed look-ups lead to none."""
-    found = first_rank(rows(tables, "call_path", part="cache_lookup"))
-    led = [row for row in found if row["compile_id"] is not None and row["guards"]]
-    row = max(led, key=lambda row: row["ms"] or 0.0, default=None)
-    if row is None:
-        return None
-    compiles = first_rank(rows(tables, "compiles", compile_id=row["compile_id"]))
-    owner = next((each for each in reversed(compiles) if each["is_forward"] is not False), None)
-    if owner is None:
-        return None
-    return _Lookup(row, owner, rows(tables, "guards", compile_key=owner["compile_key"]))

@@ -359,14 +359,14 @@ class _Complex(NamedTuple):
     def chain(self) -> bool:
         return self.moved is not None and self.moved[1] < (1 - NOTABLE_SHARE) * self.moved[0]
 
-
-def _complex(tables: Tables, spent: pl.DataFrame) -> _Complex:
-    called = set(spent.get_column("op"))
-    graphs = [read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad")]
-    ops = frozenset(node.op for graph in graphs for node in on_complex(graph, called))
-    ms = float(spent.filter(pl.col("op").is_in(sorted(ops)))["ms"].sum())
-    moved = complex_traffic(graphs, called) if ops else None
-    return _Complex(ops, ms, float(spent["ms"].sum()) - ms, moved)
+    @classmethod
+    def of(cls, tables: Tables, spent: pl.DataFrame) -> _Complex:
+        called = set(spent.get_column("op"))
+        graphs = [read_graph(row["text"] or "") for row in rows(tables, "graphs", kind="post_grad")]
+        ops = frozenset(node.op for graph in graphs for node in on_complex(graph, called))
+        ms = float(spent.filter(pl.col("op").is_in(sorted(ops)))["ms"].sum())
+        moved = complex_traffic(graphs, called) if ops else None
+        return cls(ops, ms, float(spent["ms"].sum()) - ms, moved)
 
 
 def _cause(op: str, numbers: _Complex, blocked: Sequence[Waiting], more: bool) -> str:
@@ -383,7 +383,7 @@ def _cause(op: str, numbers: _Complex, blocked: Sequence[Waiting], more: bool) -
 def _finding(
     tables: Tables, spent: pl.DataFrame, ms: float, busy: float, on_device: bool
 ) -> Finding:
-    numbers = _complex(tables, spent)
+    numbers = _Complex.of(tables, spent)
     mine = pl.col("op").is_in(sorted(numbers.ops))
     rest = spent.filter(~mine)
     if numbers.leads:

@@ -151,11 +151,24 @@ class _Setting(NamedTuple):
     place: Location | None
     source: str
 
+    @classmethod
+    def of(cls, tables: Tables) -> _Setting | None:
+        """As ``pick_vec_isa`` reads them: the variable only where no width is set."""
+        for region in first_rank(rows(tables, "regions")):
+            if (width := options(region).get(_SIMDLEN)) is not None:
+                return cls(_SIMDLEN, str(width), compile_call(region), "regions")
+        if row := first(tables, "environment", section="inductor_config", name=_SIMDLEN):
+            return cls(_SIMDLEN, row["value"], setting_line(tables, _SIMDLEN), "environment")
+        row = first(tables, "environment", section="env", name=_CAPABILITY)
+        if row and row["value"] == "default":
+            return cls(_CAPABILITY, "default", setting_line(tables, _CAPABILITY), "environment")
+        return None
+
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """One finding for a setting that leaves all loops without vectors, else one a reason."""
     by_setting: set[str] = set()
-    if (setting := _setting(tables)) is not None:
+    if (setting := _Setting.of(tables)) is not None:
         without = {cpp_loops.NOT_VECTORIZED}
         if setting.value not in _WIDTHS:
             without = _REASONS.keys() - {cpp_loops.NO_VECTOR_FORM}
@@ -206,19 +219,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             snippet=None if name in _TWO_ARGUMENTS else pasted,
             also_at=tuple(found.places[1:4]),
         )
-
-
-def _setting(tables: Tables) -> _Setting | None:
-    """As ``pick_vec_isa`` reads them: the variable only where no width is set."""
-    for region in first_rank(rows(tables, "regions")):
-        if (width := options(region).get(_SIMDLEN)) is not None:
-            return _Setting(_SIMDLEN, str(width), compile_call(region), "regions")
-    if row := first(tables, "environment", section="inductor_config", name=_SIMDLEN):
-        return _Setting(_SIMDLEN, row["value"], setting_line(tables, _SIMDLEN), "environment")
-    row = first(tables, "environment", section="env", name=_CAPABILITY)
-    if row and row["value"] == "default":
-        return _Setting(_CAPABILITY, "default", setting_line(tables, _CAPABILITY), "environment")
-    return None
 
 
 def _has_no_vectors(tables: Tables, found: Slow) -> bool:

@@ -122,6 +122,42 @@ class _Fit(msgspec.Struct, frozen=True):
         """About how many values there are, if all come as often."""
         return round(self.variants * (self.ran + self.missed) / self.ran)
 
+    @classmethod
+    def of(cls, tables: Tables, compiles: list[Row], entered: float | None) -> _Fit | None:
+        """How many of its calls fitted a variant; None where no profile shows that."""
+        parts = first_rank(rows(tables, "call_path"))
+        graphs = [row for row in parts if row["part"] == "compiled_region" and row["compile_id"]]
+        if entered is None or (entered and not graphs):
+            return None
+        ids = {row["compile_id"] for row in compiles}
+        ran = [row for row in graphs if row["compile_id"] in ids]
+        regions = _regions(tables, compiles) | {row["region_id"] for row in ran}
+        missed = (
+            row["calls"] or 0.0
+            for row in parts
+            if row["part"] == "cache_lookup" and row["compile_id"] is None
+            if row["region_id"] is None or row["region_id"] in regions
+        )
+        fitted, other = sum(row["calls"] or 0.0 for row in ran), sum(missed)
+        variants = {row["compile_id"] for row in compiles if row["outcome"] == "ok"}
+        # The host and a device work at the same time; on a CPU kernels are the host's work.
+        kernels = first_rank(rows(tables, "kernel_groups", stance="compiled"))
+        own = [row for row in kernels if row["compile_id"] in ids]
+        device = sum(row["ms"] or 0.0 for row in own if row["clock"] == "device")
+        host = sum(row["ms"] or 0.0 for row in own if row["clock"] == "host") + sum(
+            (row["calls"] or 0.0) * (row["us_less_profiler"] or 0.0) / 1e3
+            for row in parts
+            if row["compile_id"] in ids
+        )
+        eager = step_ms(tables, "eager")
+        return cls(
+            fitted,
+            other,
+            len(variants),
+            max(host, device) / fitted if fitted else None,
+            eager / (fitted + other) if eager and fitted else None,
+        )
+
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding a function that reached the limit."""
@@ -149,7 +185,7 @@ def check(tables: Tables) -> Iterator[Finding]:
         if cause:
             place = _recompiles.reading(tables, cause).place
 
-        fit, raised = _fit(tables, compiles, entered), RAISED * int(limit or USUAL_LIMIT)
+        fit, raised = _Fit.of(tables, compiles, entered), RAISED * int(limit or USUAL_LIMIT)
         # Where calls go on: whether most of the work still fits the variants there are.
         later = _later_calls(tables, compiles)
         cost, confidence = _cost(tables, compiles)
@@ -218,42 +254,6 @@ def _cost(tables: Tables, compiles: list[Row]) -> tuple[Cost, Confidence]:
         return Cost(ms_per_step=compiled - eager, about=about), "derived"
     again = {row["compile_key"] for row in first_rank(compiles) if row["frame_compile_id"]}
     return _recompiles.compiled_again(tables, again), "measured"
-
-
-def _fit(tables: Tables, compiles: list[Row], entered: float | None) -> _Fit | None:
-    """How many of its calls fitted a variant; None where no profile shows that."""
-    parts = first_rank(rows(tables, "call_path"))
-    graphs = [row for row in parts if row["part"] == "compiled_region" and row["compile_id"]]
-    if entered is None or (entered and not graphs):
-        return None
-    ids = {row["compile_id"] for row in compiles}
-    ran = [row for row in graphs if row["compile_id"] in ids]
-    regions = _regions(tables, compiles) | {row["region_id"] for row in ran}
-    missed = (
-        row["calls"] or 0.0
-        for row in parts
-        if row["part"] == "cache_lookup" and row["compile_id"] is None
-        if row["region_id"] is None or row["region_id"] in regions
-    )
-    fitted, other = sum(row["calls"] or 0.0 for row in ran), sum(missed)
-    variants = {row["compile_id"] for row in compiles if row["outcome"] == "ok"}
-    # The host and a device work at the same time; on a CPU kernels are the host's work.
-    kernels = first_rank(rows(tables, "kernel_groups", stance="compiled"))
-    own = [row for row in kernels if row["compile_id"] in ids]
-    device = sum(row["ms"] or 0.0 for row in own if row["clock"] == "device")
-    host = sum(row["ms"] or 0.0 for row in own if row["clock"] == "host") + sum(
-        (row["calls"] or 0.0) * (row["us_less_profiler"] or 0.0) / 1e3
-        for row in parts
-        if row["compile_id"] in ids
-    )
-    eager = step_ms(tables, "eager")
-    return _Fit(
-        fitted,
-        other,
-        len(variants),
-        max(host, device) / fitted if fitted else None,
-        eager / (fitted + other) if eager and fitted else None,
-    )
 
 
 def _regions(tables: Tables, compiles: list[Row]) -> set[int]:

@@ -81,6 +81,63 @@ class _Value:
     variables: frozenset[str]
     loops: frozenset[str]
 
+    def span(self, turns: Mapping[str, range]) -> tuple[int, int] | None:
+        """First and last place that decides it; None where more than one place or loop does."""
+        if len(self.indices) != 1:
+            return None
+        index = next(iter(self.indices))
+        if self.variables - set(_VARIABLE.findall(index)) or "tmp" in index:
+            return None
+        plain = re.sub(r"\b(\d+)L\b", r"\1", index.replace("static_cast<int64_t>", ""))
+        try:
+            return _interval(ast.parse(plain, mode="eval").body, turns)
+        except (SyntaxError, RecursionError, ValueError):
+            return None
+
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        values: Mapping[str, _Value],
+        keys: dict[str, str],
+        loops: frozenset[str],
+        places: Mapping[str, range],
+    ) -> _Value:
+        """The value of ``text`` within ``loops``; of ``[&]`` it may vary."""
+        varies = "[&]" in text
+        plain = f"{text} {len(keys)}" if varies else text
+        indices = []
+        for match in reversed(list(_LOAD.finditer(plain))):
+            depth, end = 1, match.end()
+            while depth and end < len(plain):
+                depth += {"(": 1, ")": -1}.get(plain[end], 0)
+                end += 1
+            index = plain[match.end() : end - 1]
+            for name in set(_NAME.findall(index)) & values.keys():
+                if (place := _place(values[name])) in places:
+                    index = re.sub(rf"\b{name}\b(?:\[x\d+_inner\])?", place, index)
+            end += plain.startswith("]", end)
+            # A place that is always the same does not decide which value it is.
+            decides = _VARIABLE.search(index) is not None
+            at = match["pointer"] if decides else f"{match['pointer']}[{index}]"
+            indices += [index] if decides else []
+            plain = plain[: match.start()] + at + plain[end:]
+        used = [
+            values[name] for name in _NAME.findall(" ".join((plain, *indices))) if name in values
+        ]
+        variables = frozenset(_VARIABLE.findall(" ".join((plain, *indices))))
+        if varies or _VARIES.search(text):
+            variables = loops
+        read = [values[name] for name in _NAME.findall(text) if name in values]
+        plain = _WHOLE_VECTOR.sub(r"\1", plain)
+        whole = _NAME.sub(lambda m: values[m[0]].key if m[0] in values else m[0], plain)
+        return cls(
+            keys.setdefault(whole, f"#{len(keys)}"),
+            frozenset(indices).union(*(value.indices for value in used)),
+            variables.union(*(value.variables for value in used)),
+            (variables & loops).union(*(value.loops for value in read)),
+        )
+
 
 def repeated(source: str) -> list[Repeated]:
     """Functions that C++ ``source`` evaluates more than once for a value, most repeats first.
@@ -112,7 +169,7 @@ def repeated(source: str) -> list[Repeated]:
             if copied:
                 copies[match["name"]] = copied[1]
             text = text or _of_several_lines(body)
-            value = _value(text, values, keys, frozenset(turns), places)
+            value = _Value.of(text, values, keys, frozenset(turns), places)
             values[match["name"]] = value
             slow = NO_FORM.search(line)
             called = slow or VECTOR_FUNCTION.search(line) or FUNCTION.search(line)
@@ -129,7 +186,7 @@ def repeated(source: str) -> list[Repeated]:
                 counted.looked_up |= bool(within)
                 known |= within
                 counted.values += prod(len(known[n]) for n in known if n in value.variables)
-                counted.spans.append(_span(value, known))
+                counted.spans.append(value.span(known))
         elif checked := _CHECKED.search(line):
             name: str | None = checked[1]
             while name in values:
@@ -190,61 +247,6 @@ def _of_several_lines(lines: Sequence[str]) -> str:
 
 def _place(value: _Value) -> str:
     return f"t{value.key[1:]}"
-
-
-def _value(
-    text: str,
-    values: Mapping[str, _Value],
-    keys: dict[str, str],
-    loops: frozenset[str],
-    places: Mapping[str, range],
-) -> _Value:
-    """The value of ``text`` within ``loops``; of ``[&]`` it may vary."""
-    varies = "[&]" in text
-    plain = f"{text} {len(keys)}" if varies else text
-    indices = []
-    for match in reversed(list(_LOAD.finditer(plain))):
-        depth, end = 1, match.end()
-        while depth and end < len(plain):
-            depth += {"(": 1, ")": -1}.get(plain[end], 0)
-            end += 1
-        index = plain[match.end() : end - 1]
-        for name in set(_NAME.findall(index)) & values.keys():
-            if (place := _place(values[name])) in places:
-                index = re.sub(rf"\b{name}\b(?:\[x\d+_inner\])?", place, index)
-        end += plain.startswith("]", end)
-        # A place that is always the same does not decide which value it is.
-        decides = _VARIABLE.search(index) is not None
-        at = match["pointer"] if decides else f"{match['pointer']}[{index}]"
-        indices += [index] if decides else []
-        plain = plain[: match.start()] + at + plain[end:]
-    used = [values[name] for name in _NAME.findall(" ".join((plain, *indices))) if name in values]
-    variables = frozenset(_VARIABLE.findall(" ".join((plain, *indices))))
-    if varies or _VARIES.search(text):
-        variables = loops
-    read = [values[name] for name in _NAME.findall(text) if name in values]
-    plain = _WHOLE_VECTOR.sub(r"\1", plain)
-    whole = _NAME.sub(lambda m: values[m[0]].key if m[0] in values else m[0], plain)
-    return _Value(
-        keys.setdefault(whole, f"#{len(keys)}"),
-        frozenset(indices).union(*(value.indices for value in used)),
-        variables.union(*(value.variables for value in used)),
-        (variables & loops).union(*(value.loops for value in read)),
-    )
-
-
-def _span(value: _Value, turns: Mapping[str, range]) -> tuple[int, int] | None:
-    """First and last place that decides ``value``; None where more than one place or loop does."""
-    if len(value.indices) != 1:
-        return None
-    index = next(iter(value.indices))
-    if value.variables - set(_VARIABLE.findall(index)) or "tmp" in index:
-        return None
-    plain = re.sub(r"\b(\d+)L\b", r"\1", index.replace("static_cast<int64_t>", ""))
-    try:
-        return _interval(ast.parse(plain, mode="eval").body, turns)
-    except (SyntaxError, RecursionError, ValueError):
-        return None
 
 
 def _interval(node: ast.expr, turns: Mapping[str, range]) -> tuple[int, int] | None:

@@ -227,6 +227,27 @@ class _Set(msgspec.Struct):
     )
     places: set[tuple[str, bool]] = set()
 
+    def partner(self, sets: Sequence[_Set], computing: _Computing) -> _Set | None:
+        """The set whose other stance computes most of what this one computes; None if none does."""
+        alone = [stance for stance, other in _OTHER.items() if not self.words[other]]
+        if not alone:
+            return None
+        mine, other = self.words[alone[0]], _OTHER[alone[0]]
+
+        def shared(candidate: _Set) -> tuple[int, bool]:
+            matched = bool(candidate.words[alone[0]])
+            if not self.places & candidate.places:
+                return 0, matched
+            theirs = {word for words in candidate.words[other] for word in words.own}
+            free = set() if matched else theirs
+            return sum(bool(words.around & theirs or words.own & free) for words in mine), matched
+
+        asked = {word for words in mine for word in words.own | words.around}
+        found = {number for word in asked for number in computing.get((other, word), ())}
+        best = max((sets[number] for number in sorted(found)), key=shared, default=None)
+        enough = best is not None and shared(best)[0] >= max(1, _ENOUGH * len(mine))
+        return best if enough else None
+
 
 def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list[Key]]:
     """``keyed`` with a key more for each set of one stance that has found its partner.
@@ -250,7 +271,7 @@ def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
             for word in {own for each in words for own in each.own}:
                 computing.setdefault((stance, word), []).append(number)
     for root, left in sets.items():
-        partner = _partner(left, every_set, computing)
+        partner = left.partner(every_set, computing)
         if partner is None:
             continue
         for number in left.rows:
@@ -262,25 +283,3 @@ def with_leftovers(rows: Sequence[Row], keyed: Sequence[list[Key]]) -> list[list
 
 #: Stance and operator → numbers of the sets that compute it there.
 _Computing = Mapping[tuple[str, str], Sequence[int]]
-
-
-def _partner(left: _Set, sets: Sequence[_Set], computing: _Computing) -> _Set | None:
-    """The set whose other stance computes most of what ``left`` computes; None if none does."""
-    alone = [stance for stance, other in _OTHER.items() if not left.words[other]]
-    if not alone:
-        return None
-    mine, other = left.words[alone[0]], _OTHER[alone[0]]
-
-    def shared(candidate: _Set) -> tuple[int, bool]:
-        matched = bool(candidate.words[alone[0]])
-        if not left.places & candidate.places:
-            return 0, matched
-        theirs = {word for words in candidate.words[other] for word in words.own}
-        free = set() if matched else theirs
-        return sum(bool(words.around & theirs or words.own & free) for words in mine), matched
-
-    asked = {word for words in mine for word in words.own | words.around}
-    found = {number for word in asked for number in computing.get((other, word), ())}
-    best = max((sets[number] for number in sorted(found)), key=shared, default=None)
-    enough = best is not None and shared(best)[0] >= max(1, _ENOUGH * len(mine))
-    return best if enough else None

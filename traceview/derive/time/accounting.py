@@ -88,6 +88,43 @@ class Account(msgspec.Struct, frozen=True):
         less = {COMMUNICATION: self.waits_ns}
         return {name: ns - less.get(name, 0.0) for name, ns in self.busy.items()}
 
+    @classmethod
+    def of_device(
+        cls, window: Window, line: pl.DataFrame, span: Span, timed: Interval | None
+    ) -> Account:
+        """Work of the device, and what the host did while it had none."""
+        kernels = window.main_kernels
+        blocks, busy = device.blocks_of(kernels, span[0]), device.busy_shares(kernels)
+        # Up to the end of the window the host made the device wait.
+        end = {"start": span[1], "end": span[1], "before": blocks["end"][-1], "launch": span[1]}
+        end |= {"latency": 0, "ramp": 0, "cause": causes.UNLINKED, "staged": False}
+        closed = [blocks, pl.DataFrame([end]).select(blocks.columns)]
+        profiled = device.idle_time(pl.concat(closed, how="vertical_relaxed"), line)
+        own = profiled.rows.filter(pl.col("cause") == causes.OWN)["ns"].sum()
+        length = span[1] - span[0] - float(own)
+        runs = unprofiled.runs_of(line)
+        player = unprofiled.Player(runs, blocks, kernels["start_ns"] + kernels["duration_ns"])
+        gaps = 1.0
+        if timed is None:
+            played = Played(player, 0.0, gaps, player.play(0.0).period)
+            rows = _side_by_side(profiled, profiled)
+            return cls(rows, busy, line, length, EventCost(), played=played)
+        cost = event_cost(lambda us: player.play(us * 1000).period, timed)
+        if cost.timed is not None and (cost.left or 0.0) < 0:
+            gaps = player.graph_gaps(cost.timed, 1000 * MOST_EVENT_US)
+            cost = event_cost(lambda us: player.play(us * 1000, gaps).period, timed)
+        event_ns = (cost.us or 0.0) * 1000
+        last = player.play(event_ns, gaps)
+        # The host may still be in the round before when the device begins the last one.
+        what = line.select("row", "cause", "waits")
+        rounds = [
+            what.hstack(unprofiled.positions(line, runs, event_ns, shifts))
+            for shifts in last.shifts
+        ]
+        freed = device.idle_time(last.blocks, pl.concat(rounds))
+        played = Played(player, event_ns, gaps, last.period)
+        return cls(_side_by_side(profiled, freed), busy, line, length, cost, played=played)
+
 
 def account(
     window: Window,
@@ -123,7 +160,7 @@ def account(
     # A device without work in these steps waited for the host all the time.
     if not (window.main_kernels["duration_ns"] > 0).any():
         return _of_host(line, timed)
-    found = _of_device(window, line, span, timed)
+    found = Account.of_device(window, line, span, timed)
     # What it has too much was waits in collectives, at most all of them.
     too_much = max(0.0, -(found.cost.left or 0.0))
     taken = min(too_much, waits_ns, found.busy.get(COMMUNICATION, 0.0))
@@ -164,40 +201,6 @@ def _of_host(
     )
     taken = share * float((unprofiled.lengths(runs, (cost.us or 0.0) * 1000) * works).sum())
     return Account(rows, {}, line, float(whole.sum()), cost, taken)
-
-
-def _of_device(window: Window, line: pl.DataFrame, span: Span, timed: Interval | None) -> Account:
-    """Work of the device, and what the host did while it had none."""
-    kernels = window.main_kernels
-    blocks, busy = device.blocks_of(kernels, span[0]), device.busy_shares(kernels)
-    # Up to the end of the window the host made the device wait.
-    end = {"start": span[1], "end": span[1], "before": blocks["end"][-1], "launch": span[1]}
-    end |= {"latency": 0, "ramp": 0, "cause": causes.UNLINKED, "staged": False}
-    closed = [blocks, pl.DataFrame([end]).select(blocks.columns)]
-    profiled = device.idle_time(pl.concat(closed, how="vertical_relaxed"), line)
-    own = profiled.rows.filter(pl.col("cause") == causes.OWN)["ns"].sum()
-    length = span[1] - span[0] - float(own)
-    runs = unprofiled.runs_of(line)
-    player = unprofiled.Player(runs, blocks, kernels["start_ns"] + kernels["duration_ns"])
-    gaps = 1.0
-    if timed is None:
-        played = Played(player, 0.0, gaps, player.play(0.0).period)
-        rows = _side_by_side(profiled, profiled)
-        return Account(rows, busy, line, length, EventCost(), played=played)
-    cost = event_cost(lambda us: player.play(us * 1000).period, timed)
-    if cost.timed is not None and (cost.left or 0.0) < 0:
-        gaps = player.graph_gaps(cost.timed, 1000 * MOST_EVENT_US)
-        cost = event_cost(lambda us: player.play(us * 1000, gaps).period, timed)
-    event_ns = (cost.us or 0.0) * 1000
-    last = player.play(event_ns, gaps)
-    # The host may still be in the round before when the device begins the last one.
-    what = line.select("row", "cause", "waits")
-    rounds = [
-        what.hstack(unprofiled.positions(line, runs, event_ns, shifts)) for shifts in last.shifts
-    ]
-    freed = device.idle_time(last.blocks, pl.concat(rounds))
-    played = Played(player, event_ns, gaps, last.period)
-    return Account(_side_by_side(profiled, freed), busy, line, length, cost, played=played)
 
 
 def _side_by_side(profiled: Idle, freed: Idle) -> pl.DataFrame:
