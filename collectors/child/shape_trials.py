@@ -5,11 +5,13 @@ the shapes: a product of 16 rows gains nothing by arithmetic that is four times 
 without instructions for float16 may take 30 times as long for a product in it. The shapes
 are read from the last profiler window's trace, the largest ones (by operations) are run again on
 random data as they are and every way there is, in turns: one ``shape_trial`` event each. Attention
-that ran as separate operators is whole in the eager window's trace only.
+that ran as separate operators is whole in the eager window's trace only, and so is attention with a
+mask. It is timed where the mask is a causal one (`causal_mask`), against ``is_causal=True``.
 """
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import re
@@ -31,6 +33,8 @@ MOST_SHAPES = 6
 MOST_TRACE_BYTES = 64 << 20
 ROUNDS = 5
 AS_IT_IS = "as it is"
+IS_CAUSAL = "is_causal=True"
+_HIDES = -1e3  # added to a score, it leaves nothing of the weight
 _BATCH_S = 1e-3  # calls that are shorter are timed together
 _MOST_CALLS = 200
 
@@ -42,9 +46,11 @@ _NAMES = "|".join(_OPERATORS).encode()
 _EVENT = re.compile(rb'"name": "(' + _NAMES + rb')".{0,400}?"args": (\{[^}]*\})', re.DOTALL)
 _SEPARATE = b'"name": "aten::_scaled_dot_product_attention_math"'
 _DTYPES = {"float": "float32", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
+_MASKS = {**_DTYPES, "bool": "bool"}
 _BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
 
-#: Operator; sizes, strides and dtypes of its operands; values of its other arguments.
+#: Operator; sizes, strides and dtypes of its operands; values of its other arguments, of attention
+#: "causal" or the mask's dtype.
 Work = tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], str, str]
 Act = Callable[[], object]
 
@@ -61,9 +67,13 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
     works = next(filter(None, map(heaviest, traces.values())), {})
     if "eager" in traces:
         works = {**separate_attention(traces["eager"]), **works}
+        masked = {w: n for w, n in heaviest(traces["eager"]).items() if w[4] in _MASKS.values()}
+        works = {**masked, **works}
     name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
         for work, count in works.items():
+            if work[4] in _MASKS.values() and not causal_mask(torch, work[1], work[4]):
+                continue
             if time.monotonic() >= deadline:
                 recorder.note("trials of shapes", f"the time limit of {BUDGET_S:.0f} s was reached")
                 return
@@ -99,7 +109,8 @@ def separate_attention(trace: Path) -> dict[Work, float]:
     """Of ``heaviest`` the attention, where some ran as separate operators."""
     if _SEPARATE not in _text(trace):
         return {}
-    return {work: count for work, count in heaviest(trace).items() if work[0] in _ATTENTION}
+    found = heaviest(trace).items()
+    return {w: n for w, n in found if w[0] in _ATTENTION and w[4] not in _MASKS.values()}
 
 
 def _text(trace: Path) -> bytes:
@@ -123,10 +134,40 @@ def _work(name: str, arguments: bytes) -> Work | None:
         return None
     settings = json.dumps(values[3:9]) if name in _CONVOLUTIONS else ""
     if name in _ATTENTION:
-        if any(dims[3:4]) or values[7:8] == ["True"]:
-            return None  # with a mask or fewer heads of keys: the trial would be of something else
+        if values[7:8] == ["True"]:
+            return None  # fewer heads of keys: the trial would be of something else
         settings = "causal" if values[5:6] == ["True"] else ""
+        if any(dims[3:4]):
+            whole = len(dims[3]) > 1 and dims[3][-2:] == [sizes[0][-2], sizes[1][-2]]
+            settings = _MASKS.get(types[3], "") if whole else ""
+            if not settings:
+                return None
     return name, sizes, steps, kinds.pop(), settings
+
+
+def causal_mask(torch: Any, sizes: tuple[tuple[int, ...], ...], dtype: str) -> bool:
+    """Whether masks of these sizes hide what comes later and nothing else, as ``is_causal`` does.
+
+    The trace has sizes alone: all masks of that dtype and size that are alive are looked at.
+    """
+    rows, columns = sizes[0][-2], sizes[1][-2]
+    if rows != columns or rows < 2:
+        return False
+    kinds, kind = (torch.Tensor, torch.nn.Parameter), getattr(torch, dtype)
+    try:
+        masks = [
+            each
+            for each in gc.get_objects()
+            if type(each) in kinds and each.dtype is kind and each.device.type in ("cpu", "cuda")
+            if each.shape[-2:] == (rows, columns)
+            # Of floats, weights and scores may have that size: masks have nothing above 0.
+            if dtype == "bool" or not bool((each > 0).any())
+        ]
+        causal = torch.ones(rows, columns, dtype=torch.bool).tril()
+        seen = [each if dtype == "bool" else each > _HIDES for each in masks]
+        return bool(masks) and all(bool((each == causal.to(each.device)).all()) for each in seen)
+    except RuntimeError:  # a tensor without strides, or one of a transform that has ended
+        return False
 
 
 def _operations(work: Work) -> int:
@@ -155,7 +196,7 @@ def _timed(torch: Any, work: Work, device: bool, deadline: float) -> Iterator[tu
         .as_strided(size, step)
         for n, size, step in zip(extent, sizes, strides, strict=True)
     ]
-    act = _act(torch, work)
+    act = _act(torch, work, device)
     ways: dict[str, Callable[[], float]] = {}
     clock = partial(_seconds, torch, device)
     base = partial(act, *operands)
@@ -175,13 +216,23 @@ def _timed(torch: Any, work: Work, device: bool, deadline: float) -> Iterator[tu
         yield way, median(found)
 
 
-def _act(torch: Any, work: Work) -> Any:
+def _mask(torch: Any, work: Work, device: bool) -> Any:
+    """A causal mask of the work's own dtype."""
+    lower = torch.ones(work[1][0][-2], work[1][1][-2], device="cuda" if device else "cpu").tril()
+    if work[4] == "bool":
+        return lower.bool()
+    return torch.zeros_like(lower).masked_fill(lower == 0, -torch.inf).to(getattr(torch, work[4]))
+
+
+def _act(torch: Any, work: Work, device: bool) -> Any:
     """The function that does it with its operands."""
     name, settings = work[0], work[4]
     if name in _PRODUCTS:
         return torch.bmm if len(work[1][0]) == 3 else torch.mm
     if name in _ATTENTION:
         attention = torch.nn.functional.scaled_dot_product_attention
+        if settings in _MASKS.values():
+            return partial(attention, attn_mask=_mask(torch, work, device))
         return partial(attention, is_causal=settings == "causal")
     # stride, padding, dilation, transposed, output_padding, groups
     *lists, groups = (json.loads(text.lower()) for text in json.loads(settings))
@@ -198,6 +249,10 @@ def _others(
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     """The other ways to do ``work``; operands in another dtype or format are made before."""
     name, dtype = work[0], work[3]
+    if work[4] in _MASKS.values():
+        attention = torch.nn.functional.scaled_dot_product_attention
+        yield IS_CAUSAL, partial(clock, partial(attention, *operands, is_causal=True))
+        return
     fast_half = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
     has_half = device or (fast_half is not None and fast_half())
     if dtype == "float32":

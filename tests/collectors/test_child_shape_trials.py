@@ -106,7 +106,52 @@ def test_attention_as_separate_operators_is_timed_whole(raw, separate, mask, cau
     ]
     for work in works:
         torch = pytest.importorskip("torch")
-        act = shape_trials._act(torch, work)
+        act = shape_trials._act(torch, work, device=False)
         q = torch.arange(64.0).reshape(1, 1, 4, 16) / 64
         first = act(q, q, q)[0, 0, 0]
         assert torch.equal(first, q[0, 0, 0]) is (causal == "True")
+
+
+SIZES = [2, 2, 48, 16]
+
+
+def masked_attention(tmp_path, mask_kind):
+    """A trace of eager attention with a mask, and what is written for it."""
+    torch = pytest.importorskip("torch")
+    strides = [[1536, 768, 16, 1]] * 3 + [[48, 1]]
+    attention = event(
+        "aten::scaled_dot_product_attention",
+        [*[SIZES] * 3, [48, 48], [], [], [], []],
+        strides,
+        ["", "", "", "", "0.", "False", "", "False"],
+    )
+    attention["args"]["Input type"] = ["float"] * 3 + [mask_kind] + ["Scalar"] * 4
+    text = json.dumps({"traceEvents": [{"name": "traceview step 1"}, attention]}, indent=2)
+    (tmp_path / "profile").mkdir()
+    (tmp_path / "profile" / "eager-7-1.json.gz").write_bytes(gzip.compress(text.encode()))
+    written = []
+    recorder = SimpleNamespace(
+        raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
+    )
+    shape_trials.write_shape_trials(torch, recorder, device=False)
+    return {fields["way"]: fields["value"] for fields in written}
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "ways"),
+    [
+        ("bool", lambda lower: lower, {"as it is", "is_causal=True"}),
+        ("float", lambda lower: (~lower).float() * -1e9, {"as it is", "is_causal=True"}),
+        ("bool", lambda lower: lower.roll(1, 0), set()),
+        ("float", lambda lower: (~lower).float() * -1.0, set()),
+        ("bool", lambda lower: None, set()),
+    ],
+    ids=["causal", "added", "another", "a bias", "not alive"],
+)
+def test_attention_with_a_mask_is_timed_where_the_mask_is_causal(tmp_path, kind, make, ways):
+    torch = pytest.importorskip("torch")
+    mask = make(torch.ones(48, 48, dtype=torch.bool).tril())
+    found = masked_attention(tmp_path, kind)
+    assert set(found) == ways
+    assert all(value > 0 for value in found.values())
+    del mask

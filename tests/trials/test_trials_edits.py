@@ -593,6 +593,38 @@ CHANGED = {
             return 1.4 * _eager_erfinv(2.0 * u - 1.0)
         """,
     ),
+    "a causal mask": (
+        "ind-causal-mask",
+        "attention(",
+        """
+        import torch.nn.functional as F
+
+        def mix(q, k, v, allowed):
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=0.1)
+        """,
+        """
+        import torch.nn.functional as F
+
+        def mix(q, k, v, allowed):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.1)
+        """,
+    ),
+    "a causal mask by its place": (
+        "ind-causal-mask",
+        "attention(",
+        """
+        from torch.nn.functional import scaled_dot_product_attention
+
+        def mix(q, k, v, allowed):
+            return scaled_dot_product_attention(q, k, v, allowed)
+        """,
+        """
+        from torch.nn.functional import scaled_dot_product_attention
+
+        def mix(q, k, v, allowed):
+            return scaled_dot_product_attention(q, k, v, is_causal=True)
+        """,
+    ),
     "a variable that switches compiling off": (
         "cap-nothing-compiled",
         "compiled =",

@@ -15,6 +15,8 @@ from traceview.rules.kit import Location, Row, Tables, first_rank, frame, millis
 from traceview.torchtext import marks
 from traceview.torchtext.fx import Graph
 
+#: In ``shape_gains``, attention without the causal mask that it had.
+IS_CAUSAL = "is_causal=True"
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 

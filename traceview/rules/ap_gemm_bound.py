@@ -42,6 +42,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from traceview.rules._gain import IS_CAUSAL
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -321,6 +322,7 @@ def _measured_ways(tables: Tables) -> list[Row]:
         row
         for row in first_rank(rows(tables, "shape_gains"))
         if row["kind"] in _LIBRARY
+        and row["way"] != IS_CAUSAL  # a finding of its own
         and row["base_ms"] >= (1 - MOST_UNTIMED) * spent.get(row["kind"], 0.0)
     ]
 

@@ -348,7 +348,7 @@ SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest p
     Column("shape", pl.String, "sizes of its operands"),
     Column("dtype", pl.String, "in the step"),
     Column("count", pl.Float64, "calls per step"),
-    Column("way", pl.String, "as it is, TF32, bfloat16, float32 (of what is in less, on a CPU), channels last, contiguous, or a backend of attention"),
+    Column("way", pl.String, "as it is, TF32, bfloat16, float32 (of what is in less, on a CPU), channels last, contiguous, a backend of attention, or is_causal=True (of attention with a causal mask)"),
     Column("value", pl.Float64, "us of a call, median"),
     Column("clock", pl.String, "device or host"),
 )

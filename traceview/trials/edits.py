@@ -113,6 +113,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
     "ap-debug-switch": (Pattern(operators.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
+    "ind-causal-mask": (Pattern(operators.causal_without_mask),),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),
     "rc-dim-specialized": (_OUTSIDE,),

@@ -31,6 +31,8 @@ _CLOCKS = frozenset(["monotonic", "perf_counter", "perf_counter_ns", "process_ti
 #: What makes a tensor that is filled later: of another one's shape, or of sizes.
 _LIKE = frozenset(["empty_like", "zeros_like"])
 _OF_SIZES = frozenset(["empty", "new_empty", "new_zeros", "zeros"])
+#: Attention, with queries, keys, values and a mask.
+_ATTENTION, _WITH_MASK = "scaled_dot_product_attention", 4
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFrom)
 
 
@@ -387,3 +389,19 @@ def laid_out(source: Source, line: int) -> Changes:
     head = f"@torch.compiler.disable\ndef {name}(x):\n{STEP}return x.contiguous()\n\n\n"
     marked = ((*source.span(node), f"{name}({source.of(node)})") for node in found)
     yield [(at, at, head), *marked]
+
+
+def causal_without_mask(source: Source, line: int) -> Changes:
+    """``scaled_dot_product_attention(q, k, v, attn_mask=m)`` → ``(q, k, v, is_causal=True)``."""
+    for call in source.all(ast.Call):
+        name = dotted(call.func) or ""
+        if not call.lineno <= line <= (call.end_lineno or call.lineno):
+            continue
+        if name.rpartition(".")[2] != _ATTENTION or any(
+            k.arg == "is_causal" for k in call.keywords
+        ):
+            continue
+        masks = [each for each in call.keywords if each.arg == "attn_mask"]
+        mask = masks[0] if masks else call.args[-1] if len(call.args) == _WITH_MASK else None
+        if mask is not None:
+            yield [(*source.span(mask), "is_causal=True")]

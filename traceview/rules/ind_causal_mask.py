@@ -1,0 +1,118 @@
+"""
+## What it finds
+Attention that gets a causal mask as a tensor, where `is_causal=True` would do.
+
+## Why it costs
+With a mask a kernel computes all scores, reads the mask and hides half of what it has computed.
+With `is_causal=True` it leaves that half out. On a GPU the mask also rules out FlashAttention.
+`torch.compile` does not look at the values of a mask.
+
+## Evidence
+A call of `scaled_dot_product_attention` in Dynamo's graph, with a mask. When the script has ended,
+all masks of that size that are still alive are looked at. Where they hide what comes later and
+nothing else, attention of the step's own sizes is timed with a mask and with `is_causal=True`, by
+turns, forward only. The saving is that part of the attention in a compiled step.
+
+## What to do
+Pass `is_causal=True`, and no mask. Where a mask also hides padding, look at
+`torch.nn.attention.flex_attention`, or pack the sequences. `traceview try` makes the change in a
+copy and compares the results.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that the change must save.
+
+## References
+- https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html
+- https://docs.pytorch.org/docs/stable/nn.attention.flex_attention.html
+- torch/nn/attention/__init__.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._gain import IS_CAUSAL, inputs_named, location
+from traceview.rules.kit import (
+    Cost,
+    Evidence,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    first_rank,
+    milliseconds,
+    percent,
+    plural,
+    rows,
+    severity,
+    short,
+    step_ms,
+)
+from traceview.torchtext.fx import read_graph
+
+CODE = "TV432"
+NEEDS = frozenset({"shape_gains", "graphs", "kernel_groups", "step_counts"})
+SEVERITIES = ("warning", "info")
+
+#: A smaller gain is hard to tell from noise.
+LEAST_SHARE = 0.05
+_ATTENTION = "scaled_dot_product_attention"
+#: Queries, keys, values and a mask.
+_WITH_MASK = 4
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """At most one finding: all attention with such a mask."""
+    gains = first_rank(rows(tables, "shape_gains", kind="attention", way=IS_CAUSAL))
+    step, called = step_ms(tables, "compiled"), _calls(tables)
+    if not gains or not step or not called:
+        return
+    groups = first_rank(rows(tables, "kernel_groups", stance="compiled", category="attention"))
+    clock = groups[0]["clock"] if groups else None
+    spent = sum(row["ms"] for row in groups if row["clock"] == clock)
+    base, less, count = (sum(row[key] for row in gains) for key in ("base_ms", "ms", "shapes"))
+    saved = min(spent, base) * (1 - less / base)
+    if saved < least_share * step:
+        return
+    places = [place for line in called if (place := location(line))]
+    masks = list(dict.fromkeys(name for names in called.values() for name in names))
+    named = f"{masks[0]}, a causal mask" if len(masks) == 1 else "a causal mask"
+    measured = f"{milliseconds(base)} with a mask, {milliseconds(less)} with {IS_CAUSAL}"
+    yield Finding(
+        code=CODE,
+        rule="ind-causal-mask",
+        severity=severity(tables, saved),
+        title=(
+            f"Attention at {short(places[0])} reads {named}: {IS_CAUSAL} saves "
+            f"{milliseconds(saved)}, {percent(saved / step)} of the step"
+        ),
+        explanation=(
+            "With a mask the kernel computes all scores and hides half of them. With "
+            f"{IS_CAUSAL} it leaves that half out, and on a GPU FlashAttention can be chosen."
+        ),
+        cost=Cost(saved, None, f"of {milliseconds(spent)} in attention, measured: {measured}"),
+        confidence="measured",
+        location=places[0],
+        evidence=(
+            Evidence(f"attention of {plural(count, 'shape')} per step: {measured}", "shape_gains"),
+        ),
+        what_to_do=f"Pass {IS_CAUSAL} instead of the mask.",
+        snippet=Snippet("python", f"F.{_ATTENTION}(q, k, v, {IS_CAUSAL})"),
+        also_at=tuple(places[1:4]),
+    )
+
+
+def _calls(tables: Tables) -> dict[str, list[str]]:
+    """Line of attention with a mask in compiled code → what the user calls the mask, if known."""
+    found: dict[str, list[str]] = {}
+    graphs: list[Row] = first_rank(rows(tables, "graphs", kind="dynamo_output"))
+    for row in graphs:
+        if _ATTENTION not in (text := row["text"] or ""):
+            continue
+        graph = read_graph(text)
+        names = inputs_named(tables, row, graph)
+        for node in graph.operations:
+            if _ATTENTION in node.target and len(node.inputs) >= _WITH_MASK and node.user_line:
+                mask = names.get(node.inputs[_WITH_MASK - 1])
+                found.setdefault(node.user_line, []).extend([mask] if mask else [])
+    return found
