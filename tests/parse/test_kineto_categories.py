@@ -87,4 +87,5 @@ def test_namespaces_of_torchs_operators_are_known():
     higher_order = "higher_order"  # the dispatcher doesn't list these
     names = [schema.name for schema in torch._C._jit_get_all_schemas()]
     known = {name.partition("::")[0] for name in names} | {higher_order}
-    assert known - TORCHS - {"_test", "_inductor_test"} == set()
+    # Some are made by tests, torch's own and these.
+    assert {name for name in known - TORCHS if not name.endswith("test")} == set()
