@@ -61,7 +61,7 @@ class Session:
             stances=Stances(control, recorder),
             trials=trials,
             memory=memory,
-            timer=BlockTimer(torch, recorder, memory),
+            timer=BlockTimer(torch, recorder, memory, frames),
             window=Window(torch, recorder, frames, sources),
             threads=Threads(recorder, frames, sources),
             compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),

@@ -78,6 +78,17 @@ def test_blocks_that_differ_on_a_quiet_machine_are_the_scripts(make):
     assert "compiled: middle" not in finding.evidence[1].text
 
 
+@pytest.mark.parametrize(("without", "why"), [(0.05, "garbage"), (0.9, "inputs of one size")])
+def test_blocks_that_differ_by_their_collections_are_explained_by_them(make, without, why):
+    row = {"stance": "eager", "blocks": 10, "with": 5, "ms": 1.5, "step_ms": 2.5}
+    pairs = [{"used": True, "eager_ms": ms, "compiled_ms": 1.0} for ms in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    rows = [{**row, "spread": 1.2, "spread_without": without}]
+    tables = make(speedups=noisy(0.8, 1.3), block_pairs=pairs, block_collections=rows)
+    (finding,) = found("bm-noise", tables)
+    assert why in finding.what_to_do
+    assert ("in 5 of 10 blocks" in finding.evidence[1].text) == (why == "garbage")
+
+
 def test_how_many_pairs_would_do_is_said_where_that_is_few_enough(make):
     (finding,) = found("bm-noise", make(speedups=noisy(0.95, 1.06)))
     assert finding.snippet.text == "traceview diagnose --blocks 43 SCRIPT"

@@ -123,7 +123,7 @@ _TABLES = {
     COMPARED: (
         "output_trials", "output_checks", "output_verdicts", "output_differences", "output_faults",
     ),
-    TIMED: ("blocks", "block_pairs", "speedups", "callable_speedups"),
+    TIMED: ("blocks", "block_pairs", "block_collections", "speedups", "callable_speedups"),
     PROFILED: (
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
@@ -141,6 +141,7 @@ MEASURED = frozenset((*_TABLES[TIMED], *_TABLES[PROFILED], "memory", "ceilings")
 MEASURED -= {
     "outside_work",
     "host_stalls",
+    "block_collections",
     "slow_loops",
     "slow_fusions",
     "partial_writes",

@@ -144,6 +144,11 @@ BLOCKS = table("blocks", "one timed block of steps in one stance",
     Column("other_thread_calls", pl.Int64, "of them in other threads than that of its first edge; null: not recorded"),
     Column("compiles_inside", pl.Int32, "compiles that ended inside the block"),
     Column("page_faults", pl.Int64, "pages that the process touched for the first time (minor faults)"),
+    Column("collections", pl.Int32, "Python's garbage collections in the block; null: not recorded"),
+    Column("full_collections", pl.Int32, "of them of all generations"),
+    Column("collection_ms", pl.Float64, "host time of the collections"),
+    Column("collection_file", pl.String, "user's file with the line at which the full ones took most time; null: none"),
+    Column("collection_line", pl.Int32, "line there"),
     Column("started_us", pl.Float64, "Unix time of the first edge, µs"),
 )
 

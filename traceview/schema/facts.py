@@ -120,6 +120,22 @@ HOST_STALLS = table("host_stalls", "what holds the host in compiled steps, apart
     Column("clock", pl.String, "device or host"),
 )
 
+BLOCK_COLLECTIONS = table("block_collections", "Python's garbage collections in the timed blocks of one stance, however far apart they are",
+    _STANCE,
+    Column("blocks", pl.Int32, "timed blocks, used or not, without a compile inside"),
+    Column("with", pl.Int32, "of them with a collection of all generations; with any collection where there is none of all"),
+    Column("steps", pl.Int64, "steps in these blocks"),
+    Column("count", pl.Float64, "collections per step"),
+    Column("full", pl.Int32, "of them of all generations, in all blocks together"),
+    Column("ms", pl.Float64, "per step; by device time, as far as blocks with collections take longer than the others; null: there are no others"),
+    Column("step_ms", pl.Float64, "mean step of all these blocks"),
+    Column("spread", pl.Float64, "middle half of the blocks' times of a step over their median"),
+    Column("spread_without", pl.Float64, "the same where each block's collections are taken off; null where ms is"),
+    Column("file", pl.String, "user's own file with the line at which those of all generations take most time; null: there are none"),
+    _LINE,
+    Column("clock", pl.String, "device or host"),
+)
+
 KERNEL_TUNINGS = table("kernel_tunings", "one of the user's Triton kernels that @triton.autotune times in compiled steps, under one operator",
     Column("kernel", pl.String, "its function's name"),
     Column("operator", pl.String, "the operator that is not torch's around its launches; null: none"),
