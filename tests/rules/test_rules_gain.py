@@ -149,12 +149,55 @@ def test_loading_is_found_at_the_loop_and_inside_the_data_set(make):
     assert finding.cost.ms_per_step == 3.0
 
 
+WORKERS = {**LOADING, "what": LOADER.replace("SingleProcess", "MultiProcessing")}
+
+
 def test_workers_that_do_not_keep_up_are_told_apart(make):
-    detail = {**LOADING, "what": LOADER.replace("Single", "Multi").replace("Process", "Processing")}
     (finding,) = found(
-        "ap-not-in-model", make(**step(("data_loading", 3.0), details=[detail], ops=FETCHING))
+        "ap-not-in-model", make(**step(("data_loading", 3.0), details=[WORKERS], ops=FETCHING))
     )
     assert "do not keep up" in finding.what_to_do
+
+
+def starts(*, loaders=1, every=4, starts=5):
+    """A loader's two workers start for 6 ms, and give a batch after 4 ms; there is one more start
+    than there are restarts.
+    """
+    at = {"pid": 1, "workers": 2, "persistent": False, "file": FILE, "line": 39}
+    times = {"start_ms": 4.0, "stop_ms": 2.0, "first_ms": 4.0}
+    return [
+        {**at, **times, "step": every * number, "loader": number % loaders}
+        for number in range(starts + 1)
+    ]
+
+
+def test_workers_that_start_again_and_again_come_before_what_they_load(make):
+    rows = step(("data_loading", 3.0), details=[WORKERS], ops=FETCHING)
+    made = {"kind": "loader", "name": "DataLoader(…)", "file": FILE, "line": 12}
+    tables = make(**rows, loader_starts=starts(), noted_lines=[made])
+    (restarts,) = tables["loader_restarts"].to_dicts()
+    assert (restarts["starts"], restarts["every"], restarts["ms"]) == (5, 4.0, 2.5)
+    (finding,) = found("ap-not-in-model", tables)
+    assert "starting 2 workers of a DataLoader again every 4 steps (train.py:39)" in finding.title
+    assert "persistent_workers=True" in finding.what_to_do
+    assert "keep up" not in finding.what_to_do  # 0.5 ms of 3 are left
+    assert finding.also_at[0].line == 12
+    assert finding.cost.ms_per_step == 3.0
+
+
+@pytest.mark.parametrize(
+    ("some", "words"),
+    [
+        (starts(loaders=6), "make it once"),
+        (starts(every=40), "keep up"),
+        (starts(starts=2), "keep up"),
+        ([{**row, "persistent": True} for row in starts()], "keep up"),
+    ],
+)
+def test_what_starting_workers_has_to_do_with_it(make, some, words):
+    rows = step(("data_loading", 3.0), details=[WORKERS], ops=FETCHING)
+    (finding,) = found("ap-not-in-model", make(**rows, loader_starts=some))
+    assert words in finding.what_to_do
 
 
 def python(ms, count=1.0, what="Python", line=50):

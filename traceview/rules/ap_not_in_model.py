@@ -18,6 +18,9 @@ half of the step, on a GPU with what it waits for their launches. Python at the 
 compiled code counts as no more than what the timed step leaves after all other work: a thread that
 waits for its next call looks the same.
 
+Where a DataLoader's iterator is made again every few steps, so that its worker processes start each
+time, the collector records how long that and the wait for the first batch take.
+
 A warning where it is more than half of the step and the host is busy meanwhile. Otherwise
 information: waiting (for a queue, a file, a network, a sleep) may be what the script is for.
 Operators in no compiled graph are information, unless a GPU waits for their launches for more than
@@ -25,7 +28,8 @@ half of the step, or a sparse tensor is coalesced again. Unless it is waiting, t
 among the causes by its cost.
 
 ## What to do
-Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs. Python: do it
+Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs; with
+`persistent_workers=True` where epochs are short, which keeps the processes. Python: do it
 ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_memory=True` and
 `.to(device, non_blocking=True)`. A tensor that compiled code copies to the GPU in every call: keep
 it there, as a buffer (`register_buffer`). An optimizer: `fused=True`, or
@@ -50,6 +54,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from traceview.derive.facts import eager_code
 from traceview.derive.outcome import calls_copies
@@ -68,6 +73,7 @@ from traceview.rules.kit import (
     line_of,
     milliseconds,
     percent,
+    plural,
     ratio,
     rows,
     short,
@@ -100,9 +106,11 @@ MOST_OF_OUTSIDE = 0.80
 LEAST_OF_OUTSIDE = 0.20
 #: An optimizer class that steps this often in one step has an instance per parameter, or per layer.
 MANY_STEPS = 8
+#: Fewer starts of a loader's workers may be those of a script's phases.
+FEWEST_STARTS = 3
 #: The most workers to recommend.
 MOST_WORKERS = 8
-_OPERATORS = "operators"
+_OPERATORS, _WORKERS = "operators", "workers"
 _EAGER = "operators outside of compiled code"
 _NAMES = {
     _OPERATORS: "operators in eager",
@@ -135,9 +143,14 @@ def check(
     if not step:
         return
     inside = shares["compiled"] if shares else None
+    restarts = first_rank(rows(tables, "loader_restarts"))
+    restarts = [row for row in restarts if row["starts"] >= FEWEST_STARTS]
+    starting = set(map(line_of, restarts)) - {None}
     parts: dict[tuple[str, str | None], list[Row]] = {}
     for row in first_rank(rows(tables, "outside_work")):
         key = row["kind"], None if row["kind"] == "loading" else row["what"]
+        if row["kind"] == "python" and line_of(row) in starting:
+            key = _WORKERS, None
         parts.setdefault(key, []).append(row)
     found = []
     # Copies of operands that compiled code gets on the CPU have a rule of their own.
@@ -155,7 +168,7 @@ def check(
         waits = ms * waits / of_ms if of_ms else 0.0
         calls = max(row["calls"] or 0.0 for row in mine)
         found.append(Part(kind, ms, places, what, waits, calls))
-    found.sort(key=lambda part: -part.ms)
+    found = sorted(_with_starts(found, restarts), key=lambda part: -part.ms)
     eager = [part for part in found if part.kind == _OPERATORS]
     found = [part for part in found if part.kind != _OPERATORS]
 
@@ -169,6 +182,30 @@ def check(
         left = step * (1 - (inside or 1.0)) - outside
         if min(sum(part.ms for part in eager), left) >= least:
             yield from _eager(tables, eager, step, inside, warn_share)
+
+
+def _with_starts(found: list[Part], restarts: list[Row]) -> Iterator[Part]:
+    """``found``, with what it takes to start workers again apart from loading.
+
+    Starting them is Python at the iterator's line; waiting for the first batch, and for the workers
+    before to end, is in the loader's mark.
+    """
+    begun = sum(part.ms for part in found if part.kind == _WORKERS)
+    left = max(0.0, sum(row["ms"] for row in restarts) - begun)
+    for part in found:
+        taken = min(left, part.ms) if part.kind == "loading" else 0.0
+        begun, left = begun + taken, left - taken
+        if part.kind != _WORKERS:
+            yield replace(part, ms=part.ms - taken)
+    if restarts and begun:
+        row = restarts[0]
+        kept = row["loaders"] <= row["starts"]
+        made = Location(row["made_file"], row["made_line"]) if row["made_file"] and kept else None
+        what = f"starting {plural(row['workers'] or 0, 'worker')} of a DataLoader again"
+        every = round(row["every"])
+        what += f" every {every} steps" if every > 1 else " in every step"
+        places = tuple(filter(None, (line_of(row), made)))
+        yield Part(_WORKERS, begun, places, what, calls=row["loaders"] if not kept else 0)
 
 
 def _runs_what_fits(tables: Tables) -> bool:
@@ -374,6 +411,8 @@ def _proof(named: list[Part], inside: float | None, *, waits: bool) -> Iterator[
 
 
 def _name(part: Part) -> str:
+    if part.kind == _WORKERS:
+        return part.what or ""
     if part.kind == _OPERATORS and part.what:
         return f"{part.what}.step()"
     if part.kind == "copies" and part.what:
@@ -398,6 +437,16 @@ def _remedy(tables: Tables, part: Part, step: float, *, waits: bool) -> str:
         )
     if part.kind == "copies":
         return "Give the DataLoader pin_memory=True and copy with .to(device, non_blocking=True)."
+    if part.kind == _WORKERS and part.calls:
+        return (
+            "The DataLoader is made again each time, and starts its worker processes: make it "
+            "once, with persistent_workers=True, before the loop."
+        )
+    if part.kind == _WORKERS:
+        return (
+            "Each new iterator over the DataLoader starts its worker processes and waits for their "
+            "first batch: keep them with persistent_workers=True, or keep one iterator for longer."
+        )
     if part.kind == "loading" and "MultiProcessing" in (part.what or ""):
         return (
             "The DataLoader's workers do not keep up: give it more of them (num_workers), a larger "

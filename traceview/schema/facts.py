@@ -120,6 +120,20 @@ HOST_STALLS = table("host_stalls", "what holds the host in compiled steps, apart
     Column("clock", pl.String, "device or host"),
 )
 
+LOADER_RESTARTS = table("loader_restarts", "one line at which a DataLoader's iterator is made again and again while steps run, so that its worker processes start each time",
+    _FILE,
+    _LINE,
+    Column("workers", pl.Int32, "processes that start"),
+    Column("starts", pl.Int32, "starts after the first one"),
+    Column("loaders", pl.Int32, "loaders that the iterators are of"),
+    Column("every", pl.Float64, "steps from one to the next, on average"),
+    Column("start_ms", pl.Float64, "median host time of starting the workers, and of stopping those before"),
+    Column("first_ms", pl.Float64, "median host time of waiting for the first batch"),
+    Column("ms", pl.Float64, "both, per step"),
+    Column("made_file", pl.String, "user's file with the only call of DataLoader with num_workers and without persistent_workers; null: there is none, or several"),
+    Column("made_line", pl.Int32, "line there"),
+)
+
 BLOCK_COLLECTIONS = table("block_collections", "Python's garbage collections in the timed blocks of one stance, however far apart they are",
     _STANCE,
     Column("blocks", pl.Int32, "timed blocks, used or not, without a compile inside"),

@@ -16,6 +16,7 @@ from traceview.derive.facts.host_stalls import (
 )
 from traceview.derive.facts.outputs import output_differences, output_verdicts
 from traceview.derive.facts.outside import (
+    loader_restarts,
     outside_work,
     script_ends,
     sparse_coalesces,
@@ -44,6 +45,7 @@ _OF_LOGS: _Facts = {
 _OF_ALL: _Facts = {
     "outside_work": outside_work,
     "sparse_coalesces": sparse_coalesces,
+    "loader_restarts": loader_restarts,
     "host_stalls": host_stalls,
     "block_collections": block_collections,
     "kernel_tunings": kernel_tunings,

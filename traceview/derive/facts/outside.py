@@ -1,5 +1,7 @@
 """Tables ``outside_work``, ``step_shares`` and ``script_ends``: time outside of compiled code.
 
+And ``loader_restarts``: how often a loader's workers start again.
+
 In a step that is loading data, Python of the script's own, copies that hold the host, and operators
 in eager; on a GPU, loading, Python and copies count only as far as the device waits for them, and
 an operator counts with its kernels and with what the device waits for their launches.
@@ -35,6 +37,41 @@ _COLLECTIVE = "c10d::"
 _COALESCE, _MAKE_SPARSE = "aten::_coalesce", "aten::sparse_coo_tensor"
 #: Shorter stretches of Python are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
+
+
+def loader_restarts(tables: Tables) -> pl.DataFrame | None:
+    """Table ``loader_restarts``; None where no iterator with workers was made.
+
+    Several in one step are one loop's each: what counts is how many there are in all steps.
+    """
+    if not tables.has("loader_starts"):
+        return None
+    starts = tables["loader_starts"].filter(~pl.col("persistent").fill_null(value=True))
+    calls = tables["noted_lines"].filter(kind="loader").unique(_PLACE)
+    made = calls.row(0, named=True) if calls.height == 1 else {}
+    key = ("pass", "rank", "pid", *_PLACE, "workers")
+    again = pl.col("start_ms", "first_ms", "stop_ms").slice(1).median()
+    found = (
+        starts.sort("step", maintain_order=True)
+        .group_by(key, maintain_order=True)
+        .agg(
+            (pl.len() - 1).cast(pl.Int32).alias("starts"),
+            (pl.col("step").last() - pl.col("step").first()).alias("steps"),
+            again,
+            pl.col("loader").n_unique().alias("loaders"),
+        )
+        .filter(pl.col("starts") > 0, pl.col("steps") > 0)
+        .with_columns(
+            every=pl.col("steps") / pl.col("starts"),
+            start_ms=pl.col("start_ms") + pl.col("stop_ms"),
+            made_file=pl.lit(made.get("file"), pl.String),
+            made_line=pl.lit(made.get("line"), pl.Int32),
+        )
+        .with_columns(ms=(pl.col("start_ms") + pl.col("first_ms")) / pl.col("every"))
+        .sort("ms", descending=True, maintain_order=True)
+    )
+    kept = from_rows("loader_restarts", []).columns
+    return from_rows("loader_restarts", found.select(kept).to_dicts())
 
 
 def outside_work(tables: Tables) -> pl.DataFrame | None:
