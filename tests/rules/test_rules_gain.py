@@ -291,6 +291,41 @@ def eager_operators(ms, share, *, in_graph=False, mark_ns=0, kind="busy"):
     return {**tables, "cpu_ops": [{**mark, "duration_ns": mark_ns}]}
 
 
+def of_optimizer(lists, tensors):
+    """A step of AdamW in eager, with its operators' calls, each on so many tensors."""
+    tables = eager_operators(2.4, 0.1, mark_ns=24_000_000)
+    at = {"stance": "compiled", "tid": "1", "step": 1}
+    mark = {"name": "Optimizer.step#AdamW.step", "op_id": 1, "start_ns": 50, "self_ns": 0}
+    shapes = json.dumps([[[8]] * tensors, []])
+    calls = [
+        {"name": name, "op_id": 2 + number, "start_ns": 50 + number, "input_dims": shapes}
+        for number in range(2 * lists)
+        for name in ("aten::_foreach_sqrt" if number % 2 else "aten::_foreach_mul_",)
+    ]
+    step_mark = {"duration_ns": 24_000_000, "kind": "user_annotation"}
+    tables["cpu_ops"] = [{**at, **mark, **step_mark}]
+    tables["cpu_ops"] += [{**at, "duration_ns": 1, **each} for each in calls]
+    inside = {"op_id": 2, "name": "aten::sqrt", "start_ns": 60, "duration_ns": 5}
+    tables["line_ops"] = [
+        {"stance": "compiled", "tid": "1", **mark, **step_mark, "file": FILE, "line": 50},
+        {"stance": "compiled", "tid": "1", "kind": "cpu_op", "file": FILE, "line": 50, **inside},
+    ]
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("lists", "tensors", "cut"), [(30, 1, True), (4, 1, False), (30, 3, False)]
+)
+def test_an_optimizer_with_a_group_per_parameter_is_told_from_others(make, lists, tensors, cut):
+    tables = make(**of_optimizer(lists, tensors))
+    (row,) = [each for each in tables["outside_work"].to_dicts() if each["what"] == "AdamW"]
+    assert (row["lists"], row["list_tensors"]) == (lists, tensors)
+    (finding,) = found("ap-not-in-model", tables)
+    assert ("AdamW.step(), in eager, on 30 lists of one tensor" in finding.title) == cut
+    assert ("in one group" in finding.what_to_do) == cut
+    assert ("fused=True, where" in finding.what_to_do) != cut
+
+
 def test_where_nothing_is_compiled_operators_are_not_outside_of_it(make):
     tables = eager_operators(2.4, 0.1)
     assert len(found("ap-not-in-model", make(**tables))) == 1

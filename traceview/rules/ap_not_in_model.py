@@ -33,9 +33,10 @@ Data: `DataLoader(num_workers=…)`, so that batches are made while the step run
 ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_memory=True` and
 `.to(device, non_blocking=True)`. A tensor that compiled code copies to the GPU in every call: keep
 it there, as a buffer (`register_buffer`). An optimizer: `fused=True`, or
-`torch.compile(optimizer.step)`. A loop over parameters: one `torch._foreach_…` call for all of
-them, or a function of its own with `@torch.compile`. `traceview try` compiles such a function. A
-sparse COO tensor whose indices are sorted in every step: `.coalesce()`, once.
+`torch.compile(optimizer.step)`; where its operators run on lists of one tensor each, parameters
+with the same options belong in one param group. A loop over parameters: one `torch._foreach_…` call
+for all of them, or a function of its own with `@torch.compile`. `traceview try` compiles such a
+function. A sparse COO tensor whose indices are sorted in every step: `.coalesce()`, once.
 
 ## Settings
 - `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is reported.
@@ -104,7 +105,8 @@ NO_GAIN = 1.1
 MOST_OF_OUTSIDE = 0.80
 #: Smaller parts are not named.
 LEAST_OF_OUTSIDE = 0.20
-#: An optimizer class that steps this often in one step has an instance per parameter, or per layer.
+#: An optimizer class that steps this often in one step has an instance per parameter, or per layer;
+#: one with as many lists of one tensor has a param group per parameter.
 MANY_STEPS = 8
 #: Fewer starts of a loader's workers may be those of a script's phases.
 FEWEST_STARTS = 3
@@ -124,7 +126,8 @@ class Part(msgspec.Struct, frozen=True):
     """One kind of work outside, ms of a step; ``places``: its lines, most expensive first.
 
     Where no line has half of it, but one that calls them has, that comes before them. ``waits_ms``:
-    of it, a device waits for launches.
+    of it, a device waits for launches. ``calls``: steps of an optimizer; of workers,
+    1 where each start is another one's. ``lists``: of an optimizer, how many have a single tensor.
     """
 
     kind: str
@@ -133,6 +136,7 @@ class Part(msgspec.Struct, frozen=True):
     what: str | None
     waits_ms: float = 0.0
     calls: float = 0.0
+    lists: float = 0.0
 
 
 def check(
@@ -168,6 +172,9 @@ def check(
         waits = ms * waits / of_ms if of_ms else 0.0
         calls = max(row["calls"] or 0.0 for row in mine)
         found.append(Part(kind, ms, places, what, waits, calls))
+        lists, tensors = mine[0]["lists"] or 0.0, mine[0]["list_tensors"] or MANY_STEPS
+        if lists >= MANY_STEPS and tensors < 2:  # a list is there for more than one
+            found[-1] = replace(found[-1], lists=lists)
     found = sorted(_with_starts(found, restarts), key=lambda part: -part.ms)
     eager = [part for part in found if part.kind == _OPERATORS]
     found = [part for part in found if part.kind != _OPERATORS]
@@ -199,21 +206,13 @@ def _with_starts(found: list[Part], restarts: list[Row]) -> Iterator[Part]:
             yield replace(part, ms=part.ms - taken)
     if restarts and begun:
         row = restarts[0]
-        kept = row["loaders"] <= row["starts"]
-        made = Location(row["made_file"], row["made_line"]) if row["made_file"] and kept else None
-        what = f"starting {plural(row['workers'] or 0, 'worker')} of a DataLoader again"
-        every = round(row["every"])
-        what += f" every {every} steps" if every > 1 else " in every step"
-        places = tuple(filter(None, (line_of(row), made)))
-        yield Part(_WORKERS, begun, places, what, calls=row["loaders"] if not kept else 0)
-
-
-def _runs_what_fits(tables: Tables) -> bool:
-    """Whether most watched calls ran in eager under the stance ``eager_on_recompile``."""
-    served = rows(tables, "served_calls", user_stance="eager_on_recompile", after_modes=False)
-    pairs = [(row["calls"], row["eager_calls"] or 0) for row in first_rank(served)]
-    calls, eager = (sum(column) for column in zip(*pairs, strict=True)) if pairs else (0, 0)
-    return bool(2 * eager > calls)
+        each_new = row["loaders"] > row["starts"]
+        places = [line_of(row)]
+        if row["made_file"] and not each_new:
+            places.append(Location(row["made_file"], row["made_line"]))
+        every = f"every {row['every']:.0f} steps" if row["every"] > 1 else "in every step"
+        what = f"starting {plural(row['workers'] or 0, 'worker')} of a DataLoader again {every}"
+        yield Part(_WORKERS, begun, tuple(filter(None, places)), what, calls=int(each_new))
 
 
 def _lines(row: Row) -> list[str]:
@@ -253,6 +252,7 @@ def _eager(
         whose = f"{_EAGER}, most of it sorting a sparse tensor's indices again"
     elif most.what and most.ms < MOST_OF_OUTSIDE * ms:
         whose = f"{_EAGER}, most of it {whose}"
+    cut = f", on {most.lists:.0f} lists of one tensor" if most.lists and not again else ""
     waits = sum(part.waits_ms for part in parts)
     explanation = (
         f"{milliseconds(ms)} of {milliseconds(step)} run as they would without torch.compile."
@@ -272,7 +272,7 @@ def _eager(
         code=CODE,
         rule="ap-not-in-model",
         severity="warning" if again or waits > warn_share * step else "info",
-        title=f"{percent(min(1.0, ms / step))} of a compiled step is {whose}, in eager{at}",
+        title=f"{percent(min(1.0, ms / step))} of a compiled step is {whose}, in eager{cut}{at}",
         explanation=explanation,
         cost=Cost(ms, None, "current time of operators in no compiled graph"),
         confidence="derived",
@@ -303,7 +303,9 @@ def _went_wrong(tables: Tables, part: Part, ms: float) -> bool:
     left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
     if tables.once(eager_code.uncalled_ms) or files & skipped or max(left, default=0) >= ms / 2:
         return True
-    if _share_of_copies(tables) >= 1 / 2 or _runs_what_fits(tables):
+    served = rows(tables, "served_calls", user_stance="eager_on_recompile", after_modes=False)
+    fitting = sum(row["calls"] - 2 * (row["eager_calls"] or 0) for row in first_rank(served))
+    if _share_of_copies(tables) >= 1 / 2 or fitting < 0:
         return True
     regions = first_rank(rows(tables, "regions"))
     for limited in _recompiles.limited_frames(tables):
@@ -320,6 +322,13 @@ def _of_optimizer(part: Part) -> str:
             f"{part.what}.step() runs {part.calls:.0f} times per step: give one optimizer all "
             "parameters and call its step() once, after the backward. It then updates them with "
             "few launches, but all gradients are kept until then."
+        )
+    if part.lists:
+        return (
+            f"{part.what}.step() runs each operator {part.lists:.0f} times, on one tensor: so it "
+            "does with a param group per parameter. Put parameters with the same options in one "
+            "group, so that few launches update all of them. fused=True runs once per group as "
+            "well."
         )
     return (
         "Give the optimizer fused=True, where it has that, or compile its step: step = "

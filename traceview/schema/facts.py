@@ -103,6 +103,8 @@ OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outs
     Column("callers", pl.List(pl.String), "of operators, file:line of each line that was being run around it, innermost first, without those around the compiled call"),
     Column("waits_ms", pl.Float64, "of ms of operators, what a device waits for their launches; null: not of operators"),
     Column("calls", pl.Float64, "of an optimizer, its steps per step of the script's; null: not of one, or not known"),
+    Column("lists", pl.Float64, "of an optimizer whose operators take lists of tensors (foreach or fused), calls of the one it calls least, in one of its steps, median; null: not of one, or it has no such operators"),
+    Column("list_tensors", pl.Float64, "tensors in the list of such a call, median"),
     Column("share", pl.Float64, "of all that the account of the step finds, 0 to 1: steadier than ms where the machine is busy. Python at the line that calls compiled code counts as no more than what the timed step leaves: a thread that waits for its next call looks the same"),
 )
 
