@@ -1,24 +1,32 @@
 """Timing blocks at their edges only: device events where a GPU is in use, the host clock always.
 
-With the time that the thread ran, and that it waited for a processor.
+With the time that the thread ran, and that it waited for a processor; and Python's garbage
+collections between the edges, which may lie in one block and not in the next.
 """
 
 from __future__ import annotations
 
+import gc
+import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, NamedTuple
 
+from .frames import Frames
 from .memory import Memory, page_faults
 from .pairs import Block, Pair, paired
 from .plan import OpenBlock
 from .recorder import Recorder
+from .regions import hide_from_dynamo
 from .state import Control
 
 _SCHEDSTAT = "/proc/thread-self/schedstat"
 #: Roughly what a page takes that is touched for the first time.
 FAULT_MS = 1e-3
+#: Python's oldest generation: a collection of it looks at all objects.
+_FULL = 2
 
 
 class ThreadTime(NamedTuple):
@@ -41,6 +49,51 @@ def thread_time() -> ThreadTime:
             return ThreadTime(running, int(file.read().split()[1]) / 1e6)
     except (OSError, ValueError, IndexError):
         return ThreadTime(running, None)
+
+
+class Collected:
+    """Garbage collections since `start`: how many, their time, and the line of the full ones.
+
+    The stack of one that is not full costs about as much as the collection itself.
+    """
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._on_collection = self._heard  # each access of a method makes another object
+        self._began_ns = self._ns = self._count = self._full = 0
+        self._places: Counter[tuple[str, int]] = Counter()
+
+    def start(self) -> None:
+        self.stop()
+        self._ns = self._count = self._full = 0
+        self._places.clear()
+        for each in (Collected._heard, Frames.call_site, Frames.is_user, Frames.is_torch):
+            hide_from_dynamo(each)
+        gc.callbacks.append(self._on_collection)
+
+    def stop(self) -> dict[str, Any]:
+        """No more of them; keys of the ``block`` event."""
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
+        ((file, line), _) = next(iter(self._places.most_common(1)), ((None, None), 0))
+        return {
+            "collections": self._count,
+            "full_collections": self._full,
+            "collection_ms": self._ns / 1e6,
+            "collection_file": file,
+            "collection_line": line,
+        }
+
+    def _heard(self, phase: str, info: dict[str, int]) -> None:
+        now = time.perf_counter_ns()
+        if phase == "start":
+            self._began_ns = now
+            return
+        self._ns, self._count = self._ns + now - self._began_ns, self._count + 1
+        if info["generation"] == _FULL:
+            self._full += 1
+            if site := self._frames.call_site(sys._getframe(1)):
+                self._places[site["file"], site["line"]] += now - self._began_ns
 
 
 @dataclass
@@ -67,10 +120,11 @@ class BlockTimer:
     ``trial``: the remedy that is tried.
     """
 
-    def __init__(self, torch: Any, recorder: Recorder, memory: Memory) -> None:
+    def __init__(self, torch: Any, recorder: Recorder, memory: Memory, frames: Frames) -> None:
         self._torch = torch
         self._recorder = recorder
         self._memory = memory
+        self._collected = Collected(frames)
         self._open: _Block | None = None
         self._pending: list[_Block] = []
         self._next_index = 0
@@ -106,6 +160,7 @@ class BlockTimer:
         self._next_index += 1
         counted = control.compiles, control.region_calls
         seen = page_faults(), get_ident(), control.elsewhere
+        self._collected.start()
         self._open = block = _Block(keys, *counted, 0, thread_time(), *seen)
         block.start = self._edge()
         block.opened_ns = time.perf_counter_ns()
@@ -116,6 +171,7 @@ class BlockTimer:
         if block is None:
             return
         block.end = self._edge()
+        block.keys.update(self._collected.stop())
         used = thread_time().since(block.thread)
         same = get_ident() == block.ident
         faults, host_ms = page_faults() - block.faults, (now - block.opened_ns) / 1e6
@@ -136,6 +192,7 @@ class BlockTimer:
     def drop(self) -> None:
         """Forget an open block: its steps are not what the plan meant."""
         self._open = None
+        self._collected.stop()
 
     def drain(self) -> None:
         """Let the device finish what the other stance has queued.

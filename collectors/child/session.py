@@ -32,7 +32,7 @@ from .stances import Stances
 from .state import Control
 from .taken import Taker
 from .target import Compiling
-from .threads import Threads
+from .threads import Loaders, Threads
 from .window import Window
 
 MOST_REPLAY_S = 10.0
@@ -61,7 +61,7 @@ class Session:
             stances=Stances(control, recorder),
             trials=trials,
             memory=memory,
-            timer=BlockTimer(torch, recorder, memory),
+            timer=BlockTimer(torch, recorder, memory, frames),
             window=Window(torch, recorder, frames, sources),
             threads=Threads(recorder, frames, sources),
             compiles=Compiles(control, recorder, frames, sources, lambda: self._driver.step_now),
@@ -113,6 +113,8 @@ class Session:
         if self._config.pass_name == "cold" or self._config.compile_target:
             self._try("looking for what to compile", self._compiling.begin)
         if self._serving is None:
+            more = parts.frames, parts.sources, lambda: self._driver.step_now
+            self._try("loaders", Loaders(parts.control, parts.recorder, *more).watch)
             on_optimizer_step(parts.torch, self._calls.optimizer_stepped)
             self._try("weights that are loaded", lambda: parts.loads.watch(parts.torch))
         else:

@@ -3,21 +3,33 @@
 A look gives the lock away for a moment and takes the time until it is back: microseconds, or, where
 another thread runs Python, its switch interval (``sys.setswitchinterval``, 5 ms). Where each thread
 is, and how much of a processor it has meanwhile, shows which one it is.
+
+And listens where a DataLoader's worker processes start: how often, at which line, and how long the
+script waits. Each iterator over a loader forks its workers and waits for their first batch, unless
+the loader keeps them (``persistent_workers``).
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .clock import thread_time
 from .frames import Frames, Sources, outward
+from .importhook import after_import
 from .recorder import Recorder
+from .regions import hide_from_dynamo
+from .state import Control
 
 MOST_LOOKS = 20
 MOST_THREADS = 16
+#: More starts of workers say no more about how often it happens.
+MOST_STARTS = 500
 
 
 class Threads:
@@ -85,3 +97,83 @@ def _cpu_ms(native_id: int | None) -> float | None:
             return int(file.read().split()[0]) / 1e6
     except (OSError, ValueError, IndexError):
         return None
+
+
+class Loaders:
+    """Writes a ``loader_start`` event for each iterator with workers, once it has a batch."""
+
+    def __init__(
+        self,
+        control: Control,
+        recorder: Recorder,
+        frames: Frames,
+        sources: Sources,
+        step: Callable[[], int],
+    ) -> None:
+        self._control, self._recorder = control, recorder
+        self._frames, self._sources, self._step = frames, sources, step
+        self._starts = self._stop_ns = self._loaders = 0
+
+    def watch(self) -> None:
+        """Hear of every iterator that is made from here on."""
+        after_import("torch.utils.data.dataloader", self._patch)
+
+    def _patch(self, module: Any) -> None:
+        made: Any = getattr(module, "_MultiProcessingDataLoaderIter", None)
+        if not all(hasattr(made, name) for name in ("_shutdown_workers", "_next_data")):
+            return
+        plain, plain_stop = made.__init__, made._shutdown_workers
+
+        @functools.wraps(plain)
+        def __init__(self_: Any, *args: Any, **kwargs: Any) -> None:
+            began = time.perf_counter_ns()
+            plain(self_, *args, **kwargs)
+            if not self._control.off and self._starts < MOST_STARTS:
+                self._starts += 1
+                try:
+                    ms = (time.perf_counter_ns() - began) / 1e6
+                    self._started(self_, ms, args[0] if args else kwargs.get("loader"))
+                except Exception as error:  # noqa: BLE001 - the script's loader must go on
+                    self._recorder.note("the start of a loader's workers", error)
+
+        @functools.wraps(plain_stop)
+        def _shutdown_workers(self_: Any) -> None:  # also where it is collected, at the very end
+            began = time.perf_counter_ns()
+            plain_stop(self_)
+            self._stop_ns += time.perf_counter_ns() - began
+
+        hide_from_dynamo(__init__)
+        hide_from_dynamo(_shutdown_workers)
+        made.__init__, made._shutdown_workers = __init__, _shutdown_workers
+
+    def _started(self, iterator: Any, start_ms: float, loader: Any) -> None:
+        known = getattr(loader, "_traceview_loader", None)
+        if known is None:
+            loader._traceview_loader = known = self._loaders  # equal ones may be two
+            self._loaders += 1
+        site = self._frames.call_site(sys._getframe(2)) or {}
+        self._sources.keep(site.get("file"))
+        event = {
+            "step": self._step(),
+            "loader": known,
+            "workers": getattr(iterator, "_num_workers", None),
+            "persistent": getattr(iterator, "_persistent_workers", None),
+            "start_ms": start_ms,
+            "stop_ms": self._stop_ns / 1e6,  # of those before it
+            **{key: site.get(key) for key in ("file", "line", "function")},
+        }
+        self._stop_ns = 0
+        there = weakref.ref(iterator)  # a cycle would keep the workers until it is collected
+
+        def first() -> Any:
+            self_ = there()
+            del self_._next_data  # type: ignore[union-attr]
+            began = time.perf_counter_ns()
+            try:
+                return self_._next_data()  # type: ignore[union-attr]
+            finally:
+                first_ms = (time.perf_counter_ns() - began) / 1e6
+                self._recorder.write("loader_start", **event, first_ms=first_ms)
+
+        hide_from_dynamo(first)
+        iterator._next_data = first

@@ -1,5 +1,6 @@
-"""What the script had of its processors."""
+"""What the script had of its processors, and what Python's garbage collector took of it."""
 
+import gc
 import time
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from traceview.collectors.child import clock, environment
 from traceview.collectors.child.clock import ThreadTime, thread_time
 from traceview.collectors.child.environment import usable
+from traceview.collectors.child.frames import Frames
 
 
 def test_a_thread_that_sleeps_runs_nowhere():
@@ -21,6 +23,25 @@ def test_what_linux_does_not_tell_is_not_known(monkeypatch):
     assert thread_time().queued is None
     assert ThreadTime(5.0, 3.0).since(ThreadTime(1.0, None)) == ThreadTime(4.0, None)
     assert ThreadTime(5.0, 3.0).since(ThreadTime(1.0, 1.0)) == ThreadTime(4.0, 2.0)
+
+
+def test_collections_are_counted_at_the_line_that_asks_for_the_full_ones(tmp_path):
+    def tidy():
+        gc.collect()
+
+    counted = clock.Collected(Frames(None, str(tmp_path)))
+    counted.start()
+    tidy()
+    gc.collect(0)
+    keys = counted.stop()
+    gc.collect()
+    assert keys == counted.stop()
+    assert (keys["collections"] >= 2, keys["full_collections"]) == (True, 1)
+    assert keys["collection_ms"] > 0
+    line = tidy.__code__.co_firstlineno + 1
+    assert (keys["collection_file"], keys["collection_line"]) == (__file__, line)
+    counted.start()
+    assert counted.stop()["full_collections"] == 0
 
 
 @pytest.mark.parametrize(

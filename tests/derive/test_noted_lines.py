@@ -27,6 +27,10 @@ def install(net, genes):
 def settle_kernel(n_live):
     with torch.autocast("cuda"):
         pass
+
+DataLoader(data, num_workers=2)
+DataLoader(data), DataLoader(data, num_workers=0), DataLoader(data, num_workers=2, **more)
+data.DataLoader(data, num_workers=2, persistent_workers=True)
 """
 
 
@@ -37,6 +41,7 @@ def test_what_a_line_is_noted_for():
         ("storage", "param.data = gene", 18),
         ("autotune", "settle_kernel", 21),
         ("autocast", 'torch.autocast("cuda")', 24),
+        ("loader", "DataLoader(data, num_workers=2)", 27),
     }
     assert [row["keys"] for row in statements(SOURCE) if "keys" in row] == [["n_live"]]
 

@@ -425,6 +425,19 @@ def test_without_a_marked_function_the_call_is_the_place(make):
     assert "accuracy --bisect" in finding.snippet.text
 
 
+def test_guards_that_were_left_out_are_the_first_suspect(make):
+    end = {**END, "constant": None, "file": None, "line": None}
+    region = {**REGION, "options": '{"guard_filter_fn": "<function keep at 0x7f>"}'}
+    (finding,) = acc_unlike_eager.check(make(regions=[region], end_checks=[end]))
+    assert finding.what_to_do.startswith("Suspect guard_filter_fn (train.py:7) first")
+    assert finding.evidence[-1].text == "torch.compile was given guard_filter_fn (train.py:7)"
+    assert finding.remedy == ("options.guard_filter_fn=None",)
+    (finding,) = acc_unlike_eager.check(
+        make(regions=[{**region, "options": '{"guard_filter_fn": null}'}], end_checks=[end])
+    )
+    assert "Suspect" not in finding.what_to_do
+
+
 @pytest.mark.parametrize(
     "row",
     [

@@ -78,6 +78,17 @@ def test_blocks_that_differ_on_a_quiet_machine_are_the_scripts(make):
     assert "compiled: middle" not in finding.evidence[1].text
 
 
+@pytest.mark.parametrize(("without", "why"), [(0.05, "garbage"), (0.9, "inputs of one size")])
+def test_blocks_that_differ_by_their_collections_are_explained_by_them(make, without, why):
+    row = {"stance": "eager", "blocks": 10, "with": 5, "ms": 1.5, "step_ms": 2.5}
+    pairs = [{"used": True, "eager_ms": ms, "compiled_ms": 1.0} for ms in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    rows = [{**row, "spread": 1.2, "spread_without": without}]
+    tables = make(speedups=noisy(0.8, 1.3), block_pairs=pairs, block_collections=rows)
+    (finding,) = found("bm-noise", tables)
+    assert why in finding.what_to_do
+    assert ("in 5 of 10 blocks" in finding.evidence[1].text) == (why == "garbage")
+
+
 def test_how_many_pairs_would_do_is_said_where_that_is_few_enough(make):
     (finding,) = found("bm-noise", make(speedups=noisy(0.95, 1.06)))
     assert finding.snippet.text == "traceview diagnose --blocks 43 SCRIPT"
@@ -138,12 +149,55 @@ def test_loading_is_found_at_the_loop_and_inside_the_data_set(make):
     assert finding.cost.ms_per_step == 3.0
 
 
+WORKERS = {**LOADING, "what": LOADER.replace("SingleProcess", "MultiProcessing")}
+
+
 def test_workers_that_do_not_keep_up_are_told_apart(make):
-    detail = {**LOADING, "what": LOADER.replace("Single", "Multi").replace("Process", "Processing")}
     (finding,) = found(
-        "ap-not-in-model", make(**step(("data_loading", 3.0), details=[detail], ops=FETCHING))
+        "ap-not-in-model", make(**step(("data_loading", 3.0), details=[WORKERS], ops=FETCHING))
     )
     assert "do not keep up" in finding.what_to_do
+
+
+def starts(*, loaders=1, every=4, starts=5):
+    """A loader's two workers start for 6 ms, and give a batch after 4 ms; there is one more start
+    than there are restarts.
+    """
+    at = {"pid": 1, "workers": 2, "persistent": False, "file": FILE, "line": 39}
+    times = {"start_ms": 4.0, "stop_ms": 2.0, "first_ms": 4.0}
+    return [
+        {**at, **times, "step": every * number, "loader": number % loaders}
+        for number in range(starts + 1)
+    ]
+
+
+def test_workers_that_start_again_and_again_come_before_what_they_load(make):
+    rows = step(("data_loading", 3.0), details=[WORKERS], ops=FETCHING)
+    made = {"kind": "loader", "name": "DataLoader(…)", "file": FILE, "line": 12}
+    tables = make(**rows, loader_starts=starts(), noted_lines=[made])
+    (restarts,) = tables["loader_restarts"].to_dicts()
+    assert (restarts["starts"], restarts["every"], restarts["ms"]) == (5, 4.0, 2.5)
+    (finding,) = found("ap-not-in-model", tables)
+    assert "starting 2 workers of a DataLoader again every 4 steps (train.py:39)" in finding.title
+    assert "persistent_workers=True" in finding.what_to_do
+    assert "keep up" not in finding.what_to_do  # 0.5 ms of 3 are left
+    assert finding.also_at[0].line == 12
+    assert finding.cost.ms_per_step == 3.0
+
+
+@pytest.mark.parametrize(
+    ("some", "words"),
+    [
+        (starts(loaders=6), "make it once"),
+        (starts(every=40), "keep up"),
+        (starts(starts=2), "keep up"),
+        ([{**row, "persistent": True} for row in starts()], "keep up"),
+    ],
+)
+def test_what_starting_workers_has_to_do_with_it(make, some, words):
+    rows = step(("data_loading", 3.0), details=[WORKERS], ops=FETCHING)
+    (finding,) = found("ap-not-in-model", make(**rows, loader_starts=some))
+    assert words in finding.what_to_do
 
 
 def python(ms, count=1.0, what="Python", line=50):
@@ -235,6 +289,41 @@ def eager_operators(ms, share, *, in_graph=False, mark_ns=0, kind="busy"):
     tables["accounting"][0]["kind"] = kind
     mark = {"stance": "compiled", "name": "Optimizer.step#AdamW.step", "step": 1}
     return {**tables, "cpu_ops": [{**mark, "duration_ns": mark_ns}]}
+
+
+def of_optimizer(lists, tensors):
+    """A step of AdamW in eager, with its operators' calls, each on so many tensors."""
+    tables = eager_operators(2.4, 0.1, mark_ns=24_000_000)
+    at = {"stance": "compiled", "tid": "1", "step": 1}
+    mark = {"name": "Optimizer.step#AdamW.step", "op_id": 1, "start_ns": 50, "self_ns": 0}
+    shapes = json.dumps([[[8]] * tensors, []])
+    calls = [
+        {"name": name, "op_id": 2 + number, "start_ns": 50 + number, "input_dims": shapes}
+        for number in range(2 * lists)
+        for name in ("aten::_foreach_sqrt" if number % 2 else "aten::_foreach_mul_",)
+    ]
+    step_mark = {"duration_ns": 24_000_000, "kind": "user_annotation"}
+    tables["cpu_ops"] = [{**at, **mark, **step_mark}]
+    tables["cpu_ops"] += [{**at, "duration_ns": 1, **each} for each in calls]
+    inside = {"op_id": 2, "name": "aten::sqrt", "start_ns": 60, "duration_ns": 5}
+    tables["line_ops"] = [
+        {"stance": "compiled", "tid": "1", **mark, **step_mark, "file": FILE, "line": 50},
+        {"stance": "compiled", "tid": "1", "kind": "cpu_op", "file": FILE, "line": 50, **inside},
+    ]
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("lists", "tensors", "cut"), [(30, 1, True), (4, 1, False), (30, 3, False)]
+)
+def test_an_optimizer_with_a_group_per_parameter_is_told_from_others(make, lists, tensors, cut):
+    tables = make(**of_optimizer(lists, tensors))
+    (row,) = [each for each in tables["outside_work"].to_dicts() if each["what"] == "AdamW"]
+    assert (row["lists"], row["list_tensors"]) == (lists, tensors)
+    (finding,) = found("ap-not-in-model", tables)
+    assert ("AdamW.step(), in eager, on 30 lists of one tensor" in finding.title) == cut
+    assert ("in one group" in finding.what_to_do) == cut
+    assert ("fused=True, where" in finding.what_to_do) != cut
 
 
 def test_where_nothing_is_compiled_operators_are_not_outside_of_it(make):

@@ -1,5 +1,6 @@
 """Rules about what holds the host: collections, the driver, custom operators, threads, switches."""
 
+import polars as pl
 import pytest
 
 from traceview.rules import catalogue, run_rules
@@ -65,6 +66,60 @@ def test_young_collections_are_no_call_of_the_users(make):
 @pytest.mark.parametrize("rows", [collecting(4.0, steps=1), collecting(0.4)])
 def test_a_collection_by_chance_or_of_no_cost_is_passed_over(make, rows):
     assert found("ap-garbage-collection", make(**rows)) == ()
+
+
+def in_blocks(own_ms, *, full=1, every=2, clock="host", longer=None):
+    """Ten blocks a stance of ten steps of 1 ms each; every second one holds a collection."""
+    rows = step(clock=clock)
+    rows["blocks"] = [
+        {
+            "stance": stance,
+            "block_index": number,
+            "pair_index": number,
+            "steps": 10,
+            "clock": clock,
+            "duration_ms": 10.0 + (0.0 if number % every else longer or own_ms),
+            "collections": int(number % every == 0),
+            "full_collections": full if number % every == 0 else 0,
+            "collection_ms": 0.0 if number % every else own_ms,
+            "collection_file": FILE if full and number % every == 0 else None,
+            "collection_line": 25 if full and number % every == 0 else None,
+        }
+        for number in range(10)
+        for stance in ("eager", "compiled")
+    ]
+    return rows
+
+
+def test_collections_that_the_window_misses_are_found_in_the_timed_blocks(make):
+    tables = make(**in_blocks(30.0))
+    (finding,) = found("ap-garbage-collection", tables)
+    assert finding.title == "60 % of a step is Python's garbage collector (train.py:25)"
+    assert finding.cost.ms_per_step == pytest.approx(1.5)
+    assert "5 collections in 100 timed steps, 5 of all" in finding.evidence[0].text
+    row = tables["block_collections"].row(by_predicate=pl.col("stance") == "eager", named=True)
+    assert (row["with"], row["spread"] > 1, row["spread_without"]) == (5, True, 0.0)
+
+
+def test_of_what_a_gpu_does_not_wait_for_a_block_knows_nothing(make):
+    (finding,) = found("ap-garbage-collection", make(**in_blocks(30.0, clock="device")))
+    assert finding.cost.ms_per_step == pytest.approx(1.5)
+    hidden = in_blocks(30.0, clock="device", longer=0.1)
+    assert found("ap-garbage-collection", make(**hidden)) == ()
+    assert found("ap-garbage-collection", make(**in_blocks(30.0, clock="device", every=1))) == ()
+
+
+def test_a_few_collections_in_all_blocks_or_short_ones_are_passed_over(make):
+    assert found("ap-garbage-collection", make(**in_blocks(30.0, every=3))) == ()
+    assert found("ap-garbage-collection", make(**in_blocks(0.5))) == ()
+    (finding,) = found("ap-garbage-collection", make(**in_blocks(30.0, full=0)))
+    assert (finding.location, "Leave" in finding.what_to_do) == (None, False)
+
+
+def test_what_compiling_collects_is_not_the_steps(make):
+    rows = in_blocks(30.0)
+    rows["blocks"] = [{**row, "compiles_inside": 1} for row in rows["blocks"]]
+    assert not make(**rows).has("block_collections")
 
 
 # -- mem-driver-calls -------------------------------------------------------------------------

@@ -943,6 +943,22 @@ CHANGED = {
         mixed = mix
         """,
     ),
+    "workers that start for every epoch": (
+        "ap-not-in-model",
+        "num_workers=2",
+        """
+        loader = data.DataLoader(
+            rows, batch_size=8, num_workers=2,
+        )
+        other = data.DataLoader(rows, num_workers=4)
+        """,
+        """
+        loader = data.DataLoader(
+            rows, batch_size=8, num_workers=2, persistent_workers=True,
+        )
+        other = data.DataLoader(rows, num_workers=4)
+        """,
+    ),
     "a function with a cache": (
         "cap-cached-function",
         "kernel(9)",

@@ -381,11 +381,17 @@ def statements(source: str) -> Iterator[dict[str, Any]]:
             called = _name(node.func)
             if called in _SWAPS and node.args:
                 yield row("storage", node)
+            elif called == "DataLoader":
+                given = {each.arg: each.value for each in node.keywords}
+                workers = given.get("num_workers", ast.Constant(0))
+                several = not isinstance(workers, ast.Constant) or workers.value
+                if several and not given.keys() & {"persistent_workers", None}:
+                    yield row("loader", node)
             elif called == "autocast":
                 yield row("autocast", node)
             elif called in _HOOKS:
-                given = [each for argument in node.args for each in ast.walk(argument)]
-                hooks = [*node.args, *(body for each in given for body in functions[_name(each)])]
+                within = [each for argument in node.args for each in ast.walk(argument)]
+                hooks = [*node.args, *(body for each in within for body in functions[_name(each)])]
                 for each in (inner for hook in hooks for inner in ast.walk(hook)):
                     if isinstance(each, ast.Call) and _name(each.func) == "step":
                         yield row("hook_step", each)

@@ -18,6 +18,9 @@ half of the step, on a GPU with what it waits for their launches. Python at the 
 compiled code counts as no more than what the timed step leaves after all other work: a thread that
 waits for its next call looks the same.
 
+Where a DataLoader's iterator is made again every few steps, so that its worker processes start each
+time, the collector records how long that and the wait for the first batch take.
+
 A warning where it is more than half of the step and the host is busy meanwhile. Otherwise
 information: waiting (for a queue, a file, a network, a sleep) may be what the script is for.
 Operators in no compiled graph are information, unless a GPU waits for their launches for more than
@@ -25,13 +28,15 @@ half of the step, or a sparse tensor is coalesced again. Unless it is waiting, t
 among the causes by its cost.
 
 ## What to do
-Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs. Python: do it
+Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs; with
+`persistent_workers=True` where epochs are short, which keeps the processes. Python: do it
 ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_memory=True` and
 `.to(device, non_blocking=True)`. A tensor that compiled code copies to the GPU in every call: keep
 it there, as a buffer (`register_buffer`). An optimizer: `fused=True`, or
-`torch.compile(optimizer.step)`. A loop over parameters: one `torch._foreach_…` call for all of
-them, or a function of its own with `@torch.compile`. `traceview try` compiles such a function. A
-sparse COO tensor whose indices are sorted in every step: `.coalesce()`, once.
+`torch.compile(optimizer.step)`; where its operators run on lists of one tensor each, parameters
+with the same options belong in one param group. A loop over parameters: one `torch._foreach_…` call
+for all of them, or a function of its own with `@torch.compile`. `traceview try` compiles such a
+function. A sparse COO tensor whose indices are sorted in every step: `.coalesce()`, once.
 
 ## Settings
 - `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is reported.
@@ -50,6 +55,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from traceview.derive.facts import eager_code
 from traceview.derive.outcome import calls_copies
@@ -68,6 +74,7 @@ from traceview.rules.kit import (
     line_of,
     milliseconds,
     percent,
+    plural,
     ratio,
     rows,
     short,
@@ -98,11 +105,14 @@ NO_GAIN = 1.1
 MOST_OF_OUTSIDE = 0.80
 #: Smaller parts are not named.
 LEAST_OF_OUTSIDE = 0.20
-#: An optimizer class that steps this often in one step has an instance per parameter, or per layer.
+#: An optimizer class that steps this often in one step has an instance per parameter, or per layer;
+#: one with as many lists of one tensor has a param group per parameter.
 MANY_STEPS = 8
+#: Fewer starts of a loader's workers may be those of a script's phases.
+FEWEST_STARTS = 3
 #: The most workers to recommend.
 MOST_WORKERS = 8
-_OPERATORS = "operators"
+_OPERATORS, _WORKERS = "operators", "workers"
 _EAGER = "operators outside of compiled code"
 _NAMES = {
     _OPERATORS: "operators in eager",
@@ -116,7 +126,8 @@ class Part(msgspec.Struct, frozen=True):
     """One kind of work outside, ms of a step; ``places``: its lines, most expensive first.
 
     Where no line has half of it, but one that calls them has, that comes before them. ``waits_ms``:
-    of it, a device waits for launches.
+    of it, a device waits for launches. ``calls``: steps of an optimizer; of workers,
+    1 where each start is another one's. ``lists``: of an optimizer, how many have a single tensor.
     """
 
     kind: str
@@ -125,6 +136,7 @@ class Part(msgspec.Struct, frozen=True):
     what: str | None
     waits_ms: float = 0.0
     calls: float = 0.0
+    lists: float = 0.0
 
 
 def check(
@@ -135,9 +147,14 @@ def check(
     if not step:
         return
     inside = shares["compiled"] if shares else None
+    restarts = first_rank(rows(tables, "loader_restarts"))
+    restarts = [row for row in restarts if row["starts"] >= FEWEST_STARTS]
+    starting = set(map(line_of, restarts)) - {None}
     parts: dict[tuple[str, str | None], list[Row]] = {}
     for row in first_rank(rows(tables, "outside_work")):
         key = row["kind"], None if row["kind"] == "loading" else row["what"]
+        if row["kind"] == "python" and line_of(row) in starting:
+            key = _WORKERS, None
         parts.setdefault(key, []).append(row)
     found = []
     # Copies of operands that compiled code gets on the CPU have a rule of their own.
@@ -155,7 +172,10 @@ def check(
         waits = ms * waits / of_ms if of_ms else 0.0
         calls = max(row["calls"] or 0.0 for row in mine)
         found.append(Part(kind, ms, places, what, waits, calls))
-    found.sort(key=lambda part: -part.ms)
+        lists, tensors = mine[0]["lists"] or 0.0, mine[0]["list_tensors"] or MANY_STEPS
+        if lists >= MANY_STEPS and tensors < 2:  # a list is there for more than one
+            found[-1] = replace(found[-1], lists=lists)
+    found = sorted(_with_starts(found, restarts), key=lambda part: -part.ms)
     eager = [part for part in found if part.kind == _OPERATORS]
     found = [part for part in found if part.kind != _OPERATORS]
 
@@ -171,12 +191,28 @@ def check(
             yield from _eager(tables, eager, step, inside, warn_share)
 
 
-def _runs_what_fits(tables: Tables) -> bool:
-    """Whether most watched calls ran in eager under the stance ``eager_on_recompile``."""
-    served = rows(tables, "served_calls", user_stance="eager_on_recompile", after_modes=False)
-    pairs = [(row["calls"], row["eager_calls"] or 0) for row in first_rank(served)]
-    calls, eager = (sum(column) for column in zip(*pairs, strict=True)) if pairs else (0, 0)
-    return bool(2 * eager > calls)
+def _with_starts(found: list[Part], restarts: list[Row]) -> Iterator[Part]:
+    """``found``, with what it takes to start workers again apart from loading.
+
+    Starting them is Python at the iterator's line; waiting for the first batch, and for the workers
+    before to end, is in the loader's mark.
+    """
+    begun = sum(part.ms for part in found if part.kind == _WORKERS)
+    left = max(0.0, sum(row["ms"] for row in restarts) - begun)
+    for part in found:
+        taken = min(left, part.ms) if part.kind == "loading" else 0.0
+        begun, left = begun + taken, left - taken
+        if part.kind != _WORKERS:
+            yield replace(part, ms=part.ms - taken)
+    if restarts and begun:
+        row = restarts[0]
+        each_new = row["loaders"] > row["starts"]
+        places = [line_of(row)]
+        if row["made_file"] and not each_new:
+            places.append(Location(row["made_file"], row["made_line"]))
+        every = f"every {row['every']:.0f} steps" if row["every"] > 1 else "in every step"
+        what = f"starting {plural(row['workers'] or 0, 'worker')} of a DataLoader again {every}"
+        yield Part(_WORKERS, begun, tuple(filter(None, places)), what, calls=int(each_new))
 
 
 def _lines(row: Row) -> list[str]:
@@ -216,6 +252,7 @@ def _eager(
         whose = f"{_EAGER}, most of it sorting a sparse tensor's indices again"
     elif most.what and most.ms < MOST_OF_OUTSIDE * ms:
         whose = f"{_EAGER}, most of it {whose}"
+    cut = f", on {most.lists:.0f} lists of one tensor" if most.lists and not again else ""
     waits = sum(part.waits_ms for part in parts)
     explanation = (
         f"{milliseconds(ms)} of {milliseconds(step)} run as they would without torch.compile."
@@ -235,7 +272,7 @@ def _eager(
         code=CODE,
         rule="ap-not-in-model",
         severity="warning" if again or waits > warn_share * step else "info",
-        title=f"{percent(min(1.0, ms / step))} of a compiled step is {whose}, in eager{at}",
+        title=f"{percent(min(1.0, ms / step))} of a compiled step is {whose}, in eager{cut}{at}",
         explanation=explanation,
         cost=Cost(ms, None, "current time of operators in no compiled graph"),
         confidence="derived",
@@ -266,7 +303,9 @@ def _went_wrong(tables: Tables, part: Part, ms: float) -> bool:
     left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
     if tables.once(eager_code.uncalled_ms) or files & skipped or max(left, default=0) >= ms / 2:
         return True
-    if _share_of_copies(tables) >= 1 / 2 or _runs_what_fits(tables):
+    served = rows(tables, "served_calls", user_stance="eager_on_recompile", after_modes=False)
+    fitting = sum(row["calls"] - 2 * (row["eager_calls"] or 0) for row in first_rank(served))
+    if _share_of_copies(tables) >= 1 / 2 or fitting < 0:
         return True
     regions = first_rank(rows(tables, "regions"))
     for limited in _recompiles.limited_frames(tables):
@@ -283,6 +322,13 @@ def _of_optimizer(part: Part) -> str:
             f"{part.what}.step() runs {part.calls:.0f} times per step: give one optimizer all "
             "parameters and call its step() once, after the backward. It then updates them with "
             "few launches, but all gradients are kept until then."
+        )
+    if part.lists:
+        return (
+            f"{part.what}.step() runs each operator {part.lists:.0f} times, on one tensor: so it "
+            "does with a param group per parameter. Put parameters with the same options in one "
+            "group, so that few launches update all of them. fused=True runs once per group as "
+            "well."
         )
     return (
         "Give the optimizer fused=True, where it has that, or compile its step: step = "
@@ -374,6 +420,8 @@ def _proof(named: list[Part], inside: float | None, *, waits: bool) -> Iterator[
 
 
 def _name(part: Part) -> str:
+    if part.kind == _WORKERS:
+        return part.what or ""
     if part.kind == _OPERATORS and part.what:
         return f"{part.what}.step()"
     if part.kind == "copies" and part.what:
@@ -398,6 +446,16 @@ def _remedy(tables: Tables, part: Part, step: float, *, waits: bool) -> str:
         )
     if part.kind == "copies":
         return "Give the DataLoader pin_memory=True and copy with .to(device, non_blocking=True)."
+    if part.kind == _WORKERS and part.calls:
+        return (
+            "The DataLoader is made again each time, and starts its worker processes: make it "
+            "once, with persistent_workers=True, before the loop."
+        )
+    if part.kind == _WORKERS:
+        return (
+            "Each new iterator over the DataLoader starts its worker processes and waits for their "
+            "first batch: keep them with persistent_workers=True, or keep one iterator for longer."
+        )
     if part.kind == "loading" and "MultiProcessing" in (part.what or ""):
         return (
             "The DataLoader's workers do not keep up: give it more of them (num_workers), a larger "

@@ -11,12 +11,13 @@ again may give others.
 The 95 % interval of the speedup over pairs of blocks: it contains 1.0 and its ends differ by more
 than 10 %, or they differ by more than 35 %. What makes it wide, as far as it was recorded: more
 threads than CPUs, time in which the step's thread was ready to run and had no CPU, blocks of one
-stance that differ from each other.
+stance that differ from each other; and garbage collections, if blocks without their time differ
+half as much at most.
 
 ## What to do
 That depends on the cause: no more threads than CPUs, a machine without other work, inputs of one
-size while measuring, locked clocks on a GPU. More pairs of blocks (`--blocks`) narrow the interval
-by the square root of their number.
+size while measuring, no `gc.collect()` in some of the steps, locked clocks on a GPU. More pairs of
+blocks (`--blocks`) narrow the interval by the square root of their number.
 
 ## Settings
 - `widest_undecided`: the interval's upper over its lower end, where it contains 1.0, from which the
@@ -45,6 +46,7 @@ from traceview.rules.kit import (
     first_rank,
     milliseconds,
     percent,
+    plural,
     ratio,
     rows,
     speedup,
@@ -60,6 +62,8 @@ WIDEST = 1.35
 MOST_QUEUED_SHARE = 0.05
 #: Blocks of the same work agree better than this on a quiet machine (middle half over median).
 MOST_SPREAD = 0.10
+#: Collections are why blocks differ if without them they differ by no more than this part of it.
+MOST_OF_SPREAD = 0.50
 #: Quartiles of fewer blocks mean nothing.
 FEWEST_BLOCKS = 4
 #: The interval that shows a change of 3 % either way; more pairs than this take too long.
@@ -82,7 +86,7 @@ def check(
     pairs = found["pairs_used"] or 0
     basis = f"{pairs} pairs of blocks" if pairs else "Two runs"
     causes = _causes(tables)
-    what_to_do = [remedy for _, remedy in causes]
+    what_to_do = list(dict.fromkeys(remedy for _, remedy in causes))
     wanted = math.ceil(pairs * (math.log(high / low) / math.log(GOOD_WIDTH)) ** 2)
     within_reach = pairs < wanted <= MOST_BLOCKS
     if within_reach:
@@ -139,6 +143,31 @@ def _causes(tables: Tables) -> list[tuple[Evidence, str]]:
         remedy = "Other work runs on these CPUs: measure on another machine, or on CPUs of its own"
         proof = Evidence(f"in {percent(queued / host)} {text}", "blocks")
         found.append((proof, f"{remedy} (taskset)."))
+    if found:
+        return found
+
+    uneven = [
+        row
+        for row in first_rank(rows(tables, "block_collections"))
+        if row["spread_without"] is not None
+        and row["blocks"] >= FEWEST_BLOCKS
+        and row["spread"] > MOST_SPREAD
+        and row["spread_without"] <= MOST_OF_SPREAD * row["spread"]
+    ]
+    remedy = (
+        "Blocks differ because Python's garbage collections lie in some of them: leave "
+        "gc.collect() out of the steps, or time more steps in a block (--steps), so that each has "
+        "as many."
+    )
+    for row in uneven:
+        text = (
+            f"{row['stance']}: garbage collections in {row['with']} of "
+            f"{plural(row['blocks'], 'block')}, {milliseconds(row['ms'])} of "
+            f"{milliseconds(row['step_ms'])} per step; the middle half of the blocks spans "
+            f"{percent(row['spread'])} of their median, and {percent(row['spread_without'])} "
+            "without collections"
+        )
+        found.append((Evidence(text, "block_collections"), remedy))
     if found:
         return found
 

@@ -90,6 +90,7 @@ _TABLES = {
     _collected("traceview's own record of the run"): (
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
         "guard_timings", "thread_looks", "busy_threads", "slow_switches", "resets",
+        "loader_starts", "loader_restarts",
         "profile_windows", "sources", "notes", "unreadable", "settings", "script_ends",
         "compile_lines", "late_hooks", "module_copies", "frozen_weights",
         "job_lengths", "lost_weights",
@@ -123,7 +124,7 @@ _TABLES = {
     COMPARED: (
         "output_trials", "output_checks", "output_verdicts", "output_differences", "output_faults",
     ),
-    TIMED: ("blocks", "block_pairs", "speedups", "callable_speedups"),
+    TIMED: ("blocks", "block_pairs", "block_collections", "speedups", "callable_speedups"),
     PROFILED: (
         "accounting", "account_details", "step_counts", "kernel_groups", "region_costs",
         "kernels", "kernel_launches", "cpu_ops", "line_ops", "op_sources", "matched_kernels",
@@ -141,6 +142,7 @@ MEASURED = frozenset((*_TABLES[TIMED], *_TABLES[PROFILED], "memory", "ceilings")
 MEASURED -= {
     "outside_work",
     "host_stalls",
+    "block_collections",
     "slow_loops",
     "slow_fusions",
     "partial_writes",

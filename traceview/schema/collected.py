@@ -144,6 +144,11 @@ BLOCKS = table("blocks", "one timed block of steps in one stance",
     Column("other_thread_calls", pl.Int64, "of them in other threads than that of its first edge; null: not recorded"),
     Column("compiles_inside", pl.Int32, "compiles that ended inside the block"),
     Column("page_faults", pl.Int64, "pages that the process touched for the first time (minor faults)"),
+    Column("collections", pl.Int32, "Python's garbage collections in the block; null: not recorded"),
+    Column("full_collections", pl.Int32, "of them of all generations"),
+    Column("collection_ms", pl.Float64, "host time of the collections"),
+    Column("collection_file", pl.String, "user's file with the line at which the full ones took most time; null: none"),
+    Column("collection_line", pl.Int32, "line there"),
     Column("started_us", pl.Float64, "Unix time of the first edge, µs"),
 )
 
@@ -210,6 +215,20 @@ THREAD_LOOKS = table("thread_looks", "one other Python thread at one look betwee
     Column("line", pl.Int32, "line there"),
     Column("function", pl.String, "function there"),
     Column("inside", pl.String, "function that it was in, where that is no code of the user's"),
+)
+
+LOADER_STARTS = table("loader_starts", "one iterator over a DataLoader with worker processes, once it gave a batch (at most 500 a process)",
+    Column("pid", pl.Int64, "process id"),
+    Column("step", pl.Int64, "step index when it was made"),
+    Column("loader", pl.Int32, "numbers the process's loaders, from 0"),
+    Column("workers", pl.Int32, "its worker processes"),
+    Column("persistent", pl.Boolean, "they are kept for the loader's next iterator"),
+    Column("start_ms", pl.Float64, "host time in which it was made: the workers are started"),
+    Column("first_ms", pl.Float64, "host time of waiting for its first batch"),
+    Column("stop_ms", pl.Float64, "host time in which workers were stopped, since the start before"),
+    Column("file", pl.String, "user's file of the line that makes it; null: not the user's"),
+    Column("line", pl.Int32, "line there"),
+    Column("function", pl.String, "function there"),
 )
 
 RESETS = table("resets", "one torch.compiler.reset() of the script's (at most 1000 a process)",

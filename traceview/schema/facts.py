@@ -103,6 +103,8 @@ OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outs
     Column("callers", pl.List(pl.String), "of operators, file:line of each line that was being run around it, innermost first, without those around the compiled call"),
     Column("waits_ms", pl.Float64, "of ms of operators, what a device waits for their launches; null: not of operators"),
     Column("calls", pl.Float64, "of an optimizer, its steps per step of the script's; null: not of one, or not known"),
+    Column("lists", pl.Float64, "of an optimizer whose operators take lists of tensors (foreach or fused), calls of the one it calls least, in one of its steps, median; null: not of one, or it has no such operators"),
+    Column("list_tensors", pl.Float64, "tensors in the list of such a call, median"),
     Column("share", pl.Float64, "of all that the account of the step finds, 0 to 1: steadier than ms where the machine is busy. Python at the line that calls compiled code counts as no more than what the timed step leaves: a thread that waits for its next call looks the same"),
 )
 
@@ -117,6 +119,36 @@ HOST_STALLS = table("host_stalls", "what holds the host in compiled steps, apart
     Column("count", pl.Float64, "per step"),
     Column("full", pl.Float64, "of collection, collections of all generations per step; null: another kind"),
     Column("steps", pl.Float64, "part of the window's steps in which what happens, 0 to 1"),
+    Column("clock", pl.String, "device or host"),
+)
+
+LOADER_RESTARTS = table("loader_restarts", "one line at which a DataLoader's iterator is made again and again while steps run, so that its worker processes start each time",
+    _FILE,
+    _LINE,
+    Column("workers", pl.Int32, "processes that start"),
+    Column("starts", pl.Int32, "starts after the first one"),
+    Column("loaders", pl.Int32, "loaders that the iterators are of"),
+    Column("every", pl.Float64, "steps from one to the next, on average"),
+    Column("start_ms", pl.Float64, "median host time of starting the workers, and of stopping those before"),
+    Column("first_ms", pl.Float64, "median host time of waiting for the first batch"),
+    Column("ms", pl.Float64, "both, per step"),
+    Column("made_file", pl.String, "user's file with the only call of DataLoader with num_workers and without persistent_workers; null: there is none, or several"),
+    Column("made_line", pl.Int32, "line there"),
+)
+
+BLOCK_COLLECTIONS = table("block_collections", "Python's garbage collections in the timed blocks of one stance, however far apart they are",
+    _STANCE,
+    Column("blocks", pl.Int32, "timed blocks, used or not, without a compile inside"),
+    Column("with", pl.Int32, "of them with a collection of all generations; with any collection where there is none of all"),
+    Column("steps", pl.Int64, "steps in these blocks"),
+    Column("count", pl.Float64, "collections per step"),
+    Column("full", pl.Int32, "of them of all generations, in all blocks together"),
+    Column("ms", pl.Float64, "per step; by device time, as far as blocks with collections take longer than the others; null: there are no others"),
+    Column("step_ms", pl.Float64, "mean step of all these blocks"),
+    Column("spread", pl.Float64, "middle half of the blocks' times of a step over their median"),
+    Column("spread_without", pl.Float64, "the same where each block's collections are taken off; null where ms is"),
+    Column("file", pl.String, "user's own file with the line at which those of all generations take most time; null: there are none"),
+    _LINE,
     Column("clock", pl.String, "device or host"),
 )
 

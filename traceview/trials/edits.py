@@ -125,6 +125,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "ap-call-overhead": (Pattern(outside.caller_compiled, "compile time: the loop is unrolled"),),
     "ap-not-in-model": (
+        Pattern(around.workers_kept, "memory: the worker processes stay between epochs"),
         Pattern(outside.remembered, "memory: a result is kept for each argument"),
         Pattern(outside.parsed_once, "memory: a result is kept for each text"),
     ),

@@ -8,9 +8,15 @@ import polars as pl
 
 from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
-from traceview.derive.facts.host_stalls import busy_threads, host_stalls, kernel_tunings
+from traceview.derive.facts.host_stalls import (
+    block_collections,
+    busy_threads,
+    host_stalls,
+    kernel_tunings,
+)
 from traceview.derive.facts.outputs import output_differences, output_verdicts
 from traceview.derive.facts.outside import (
+    loader_restarts,
     outside_work,
     script_ends,
     sparse_coalesces,
@@ -39,7 +45,9 @@ _OF_LOGS: _Facts = {
 _OF_ALL: _Facts = {
     "outside_work": outside_work,
     "sparse_coalesces": sparse_coalesces,
+    "loader_restarts": loader_restarts,
     "host_stalls": host_stalls,
+    "block_collections": block_collections,
     "kernel_tunings": kernel_tunings,
     "step_shares": step_shares,
     "busy_threads": busy_threads,

@@ -1,4 +1,5 @@
-"""Tables ``host_stalls``, ``kernel_tunings`` and ``busy_threads``: what holds the host in steps.
+"""Tables ``host_stalls``, ``block_collections``, ``kernel_tunings`` and ``busy_threads``: what
+holds the host in steps.
 
 Garbage collections, memory that is taken from the driver or given back to it, searches for the
 fastest algorithm of a library, and the own code of operators that are not torch's: what lies
@@ -81,6 +82,68 @@ def host_stalls(tables: Tables) -> pl.DataFrame | None:
     )
     kept = from_rows("host_stalls", []).columns
     return from_rows("host_stalls", stalls.select(kept).to_dicts())
+
+
+def block_collections(tables: Tables) -> pl.DataFrame | None:
+    """Table ``block_collections``; None where blocks recorded none of it.
+
+    A window of a few steps may lie between two collections, and blocks are hundreds of steps.
+    """
+    blocks = tables["blocks"].filter(
+        pl.col("collections").is_not_null(),
+        pl.col("pair_index").is_not_null() & (pl.col("duration_ms") > 0),
+        pl.col("compiles_inside").fill_null(0) == 0,
+        ~pl.col("replayed").fill_null(value=False),
+    )
+    if blocks.is_empty():
+        return None
+    key = ("pass", "rank", "pid", "anchor_region_id", "stance")
+    ms, steps, length = pl.col("collection_ms"), pl.col("steps"), pl.col("duration_ms")
+    of_all = pl.col("full_collections").sum().over(key) > 0
+    here = pl.when(of_all).then(pl.col("full_collections")).otherwise("collections") > 0
+    without = length.filter(~pl.col("here")).sum() / steps.filter(~pl.col("here")).sum()
+    blocks = blocks.with_columns(here=here).with_columns(
+        without=pl.when((~pl.col("here")).any().over(key)).then(without.over(key))
+    )
+    longer = (length - steps * pl.col("without")).clip(lower_bound=0)
+    of_device = pl.min_horizontal(ms, pl.when(pl.col("here")).then(longer).otherwise(0.0))
+    by_clock = (
+        pl.when(pl.col("clock") == "host")
+        .then(ms)
+        .otherwise(pl.when(pl.col("without").is_not_null()).then(of_device))
+    )
+    blocks = blocks.with_columns(own=by_clock).with_columns(
+        step=length / steps, rest=(length - pl.col("own")) / steps
+    )
+    spread = [
+        (pl.col(name).quantile(0.75) - pl.col(name).quantile(0.25)) / pl.col("step").median()
+        for name in ("step", "rest")
+    ]
+    of_line = pl.col("collection_file").is_not_null()
+    found = (
+        blocks.sort("collection_ms", descending=True, maintain_order=True)
+        .group_by(key, maintain_order=True)
+        .agg(
+            pl.len().alias("blocks"),
+            pl.col("here").sum().alias("with"),
+            steps.sum().alias("all_steps"),
+            (pl.col("collections").sum() / steps.sum()).alias("count"),
+            pl.col("full_collections").sum().alias("full"),
+            pl.when(pl.col("own").count() > 0).then(pl.col("own").sum() / steps.sum()).alias("ms"),
+            (length.sum() / steps.sum()).alias("step_ms"),
+            spread[0].alias("spread"),
+            spread[1].alias("spread_without"),
+            pl.col("collection_file").filter(of_line).first().alias("file"),
+            pl.col("collection_line").filter(of_line).first().alias("line"),
+            pl.col("clock").first(),
+        )
+        # A process may count steps by several callables: those with most of them.
+        .rename({"all_steps": "steps"})
+        .sort("steps", descending=True, maintain_order=True)
+        .unique(["pass", "rank", "stance"], keep="first", maintain_order=True)
+    )
+    kept = from_rows("block_collections", []).columns
+    return from_rows("block_collections", found.select(kept).to_dicts())
 
 
 def _operators(tables: Tables, names: list[str]) -> pl.DataFrame:

@@ -1,5 +1,7 @@
 """Tables ``outside_work``, ``step_shares`` and ``script_ends``: time outside of compiled code.
 
+And ``loader_restarts``: how often a loader's workers start again.
+
 In a step that is loading data, Python of the script's own, copies that hold the host, and operators
 in eager; on a GPU, loading, Python and copies count only as far as the device waits for them, and
 an operator counts with its kernels and with what the device waits for their launches.
@@ -16,6 +18,7 @@ from traceview.derive.causes import LAUNCH_BOUND, UNNAMED
 from traceview.derive.facts.places import first_call
 from traceview.derive.facts.rows import first_rank, rows
 from traceview.derive.origins.tree import nearest, parents
+from traceview.derive.origins.work import listed
 from traceview.derive.outcome import CUT_SHORT
 from traceview.tables import Tables, from_rows, having
 from traceview.torchtext import marks
@@ -33,8 +36,45 @@ _PAGEABLE = "Device -> Pageable"
 _PLACE = ("file", "line")
 _COLLECTIVE = "c10d::"
 _COALESCE, _MAKE_SPARSE = "aten::_coalesce", "aten::sparse_coo_tensor"
+#: Operators that an optimizer calls once for all tensors of a group.
+_ON_LISTS = r"^aten::(_foreach|_fused)_"
 #: Shorter stretches of Python are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
+
+
+def loader_restarts(tables: Tables) -> pl.DataFrame | None:
+    """Table ``loader_restarts``; None where no iterator with workers was made.
+
+    Several in one step are one loop's each: what counts is how many there are in all steps.
+    """
+    if not tables.has("loader_starts"):
+        return None
+    starts = tables["loader_starts"].filter(~pl.col("persistent").fill_null(value=True))
+    calls = tables["noted_lines"].filter(kind="loader").unique(_PLACE)
+    made = calls.row(0, named=True) if calls.height == 1 else {}
+    key = ("pass", "rank", "pid", *_PLACE, "workers")
+    again = pl.col("start_ms", "first_ms", "stop_ms").slice(1).median()
+    found = (
+        starts.sort("step", maintain_order=True)
+        .group_by(key, maintain_order=True)
+        .agg(
+            (pl.len() - 1).cast(pl.Int32).alias("starts"),
+            (pl.col("step").last() - pl.col("step").first()).alias("steps"),
+            again,
+            pl.col("loader").n_unique().alias("loaders"),
+        )
+        .filter(pl.col("starts") > 0, pl.col("steps") > 0)
+        .with_columns(
+            every=pl.col("steps") / pl.col("starts"),
+            start_ms=pl.col("start_ms") + pl.col("stop_ms"),
+            made_file=pl.lit(made.get("file"), pl.String),
+            made_line=pl.lit(made.get("line"), pl.Int32),
+        )
+        .with_columns(ms=(pl.col("start_ms") + pl.col("first_ms")) / pl.col("every"))
+        .sort("ms", descending=True, maintain_order=True)
+    )
+    kept = from_rows("loader_restarts", []).columns
+    return from_rows("loader_restarts", found.select(kept).to_dicts())
 
 
 def outside_work(tables: Tables) -> pl.DataFrame | None:
@@ -48,6 +88,7 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
     events = lines.filter(is_loader | (pl.col("kind") == "line"))
     is_optimizer = pl.col("name").str.starts_with(marks.OPTIMIZER_STEP)
     optimizers = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, is_optimizer)
+    on_lists = tables["cpu_ops"].filter(_COMPILED, _IN_STEP, pl.col("name").str.contains(_ON_LISTS))
     category, what = pl.col("category"), pl.col("what")
     long = pl.col("ms") >= SHORT_PYTHON_MS * pl.col("count").fill_null(1)
     of_optimizer = what.str.starts_with(marks.OPTIMIZER).fill_null(False)
@@ -86,7 +127,9 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
                 _own(hooks, head),
             ),
         ]
+        lists = _lists(_own(on_lists, head), _own(optimizers, head))
         for row in found:
+            row |= lists.get(row["what"] or "", {})
             known = accounted and row["ms"] is not None
             row["share"] = row["ms"] / accounted if known else None
         _limit_waiting(tables, head, python, accounted)
@@ -258,6 +301,38 @@ def _operators(
         {"kind": "operators", **row, "callers": around.get(f"{row['file']}:{row['line']}")}
         for row in ordered.to_dicts()
     ]
+
+
+def _lists(ops: pl.DataFrame, optimizers: pl.DataFrame) -> dict[str, Row]:
+    """Optimizer → ``lists`` and ``list_tensors``: into how many lists its tensors are cut.
+
+    A group's tensors of one dtype and device make a list. An operator may be called twice for each,
+    or not for all of them: the one that is called least shows how many there are.
+    """
+    spans = optimizers.sort("start_ns").select(
+        *("tid", "start_ns", "name"), mark="op_id", until=pl.col("start_ns") + pl.col("duration_ns")
+    )
+    inside = (
+        ops.sort("start_ns")
+        .join_asof(spans, on="start_ns", by="tid", suffix="_mark", check_sortedness=False)
+        .filter(pl.col("start_ns") < pl.col("until"))
+    )
+    # The first argument is the list; torch leaves out the sizes of a long one.
+    given = {text: listed(text)[:1] for text in inside["input_dims"].drop_nulls().unique()}
+    known = {
+        text: len(first[0]) for text, first in given.items() if first and isinstance(first[0], list)
+    }
+    tensors = pl.col("input_dims").replace_strict(known, default=None, return_dtype=pl.Int64)
+    sizes = inside.with_columns(tensors=tensors.replace(0, None))
+    found = {}
+    for (name,), mine in sizes.group_by("name_mark", maintain_order=True):
+        calls = mine.group_by("mark", "name").len().group_by("mark").agg(pl.col("len").min())
+        owner = str(name).removeprefix(marks.OPTIMIZER_STEP).removesuffix(".step")
+        found[owner] = {
+            "lists": calls["len"].median(),
+            "list_tensors": mine["tensors"].median(),
+        }
+    return found
 
 
 def _callers(events: pl.DataFrame) -> dict[str, list[str]]:

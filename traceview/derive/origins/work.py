@@ -54,7 +54,7 @@ def operators(window: Window) -> pl.DataFrame:
     known = ops.filter(library).select("served", "name", *inputs).unique()
     found = []
     for kind, operator, dims, strides, types in known.iter_rows():
-        dtypes = (dtype_of(name) for name in _listed(types) if isinstance(name, str))
+        dtypes = (dtype_of(name) for name in listed(types) if isinstance(name, str))
         layout = library_layout(kind, operator, dims, strides)
         dtype = next(filter(None, dtypes), None)
         found.append((library_shape(kind, operator, dims), dtype, layout))
@@ -141,7 +141,7 @@ def executions(window: Window, ops: pl.DataFrame) -> pl.DataFrame:
 
 def library_layout(kind: str, operator: str, dims: str | None, strides: str | None) -> str | None:
     """How the operands of ``operator`` lie in memory: ``contiguous, transposed``."""
-    both = list(zip(_listed(dims), _listed(strides), strict=False))
+    both = list(zip(listed(dims), listed(strides), strict=False))
     if operator.rpartition("::")[2].startswith(_ADDED):
         both = both[1:]
     words = [
@@ -171,7 +171,7 @@ def _lies(size: list[int], stride: list[int]) -> str:
     return name
 
 
-def _listed(text: str | None) -> list[object]:
+def listed(text: str | None) -> list[object]:
     """A list of the profiler's; empty where it can't be read."""
     try:
         return _DIMS.decode(text) if text else []
@@ -197,10 +197,10 @@ def library_shape(kind: str, operator: str, dims: str | None) -> str | None:
     A product's is ``MxN, K`` whatever side is transposed, so M is the smaller; batches come first.
     Of convolutions and attention: the operands' sizes.
     """
-    listed = _listed(dims)
+    given = listed(dims)
     if operator.rpartition("::")[2].startswith(_ADDED):
-        listed = listed[1:]
-    sizes = [each for each in listed if _is_tensor(each)]
+        given = given[1:]
+    sizes = [each for each in given if _is_tensor(each)]
     if kind != "gemm":
         return ", ".join("x".join(map(str, size)) for size in sizes[:3]) or None
     if "linear" in operator:  # rows of the weight are columns of the result

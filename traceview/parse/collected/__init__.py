@@ -41,6 +41,7 @@ _OPTIONAL = (
     ("pattern_counts", "graph_pass"),
     ("guard_timings", "guard_timing"),
     ("thread_looks", "thread_look"),
+    ("loader_starts", "loader_start"),
     ("end_checks", "end_check"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
