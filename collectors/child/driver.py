@@ -151,7 +151,7 @@ class Driver:
         self._granted = 1
         timer.settle(wait=True)
         timer.step_ms.clear()  # of another anchor's steps
-        self._parts.window.trace_bytes.clear()
+        self._parts.window.most_steps.clear()
         timer.pairs.clear()
 
     def _drop_trial(self) -> None:
@@ -335,7 +335,7 @@ class Driver:
             calm_steps=5 if cudagraphs else 3,
             pairs=self._parts.timer.pairs,
             trial_over=self._parts.trials.over,
-            trace_bytes=self._parts.window.trace_bytes,
+            most_steps=self._parts.window.most_steps,
         )
 
     # -- between two edges --------------------------------------------------------------------

@@ -137,38 +137,43 @@ class Reserve:
 
 
 class Pile:
-    """Memory that piles up while torch's profiler runs, and goes with a garbage collection.
+    """Memory that piles up while torch's profiler runs, and stays until its objects are collected.
 
-    With ``record_shapes`` the tensors of functorch's ``grad`` stay alive in circles: those of a few
-    steps can fill a device, and would count in the peaks of the blocks after them. Any growth of
-    the device's allocator is known to the byte; a process also grows by what the profiler records.
+    With ``record_shapes`` it keeps weak references to all operands. Those of functorch's wrappers
+    (``vmap``, ``grad``) hold what they wrap: tensors of a few steps can fill a device, and would
+    count in the peaks of the blocks after them.
     """
 
-    _LARGE = 0.25  # of what was free: a window looks after 1, 2, 4, 8 … steps, so half at most
+    _MOST = 0.25  # of what was free: a window that has more ends, twice as late at worst
 
     def __init__(self, torch: Any) -> None:
         self._cuda = torch.cuda
         self._before = 0
         self._free = 0.0
-        self.device = False
+        self._device = False
 
     def begin(self, *, device: bool) -> None:
-        self.device = device
-        self._before, self._free = self._used(), 0.0
-        if not device:
+        """A window opens."""
+        self._device = device
+        self._before = self._used()
+        if device:
+            free, _whole = self._cuda.mem_get_info()
+            self._free = float(free + self._cuda.memory_reserved() - self._before)
+        else:
             self._free = float(proc_bytes(MEMINFO, "MemAvailable") or 0)
-            return
-        free, _whole = self._cuda.mem_get_info()
-        self._free = float(free + self._cuda.memory_reserved() - self._before)
 
-    def sweep(self, *, ended: bool = False) -> None:
-        """Collect where it has grown too large; of a device's, where it has ``ended``, all."""
+    def most_steps(self, steps: int) -> float:
+        """How many may be profiled at once, by what ``steps`` of them have left."""
+        return self._MOST * self._free * steps / max(1, self._used() - self._before)
+
+    def clear(self) -> None:
+        """The profiler is gone; of a process it has taken some memory by itself."""
         grown = self._used() - self._before
-        if grown > self._LARGE * self._free or (ended and self.device and grown > 0):
+        if grown > (0 if self._device else self._MOST * self._free):
             gc.collect()
 
     def _used(self) -> int:
-        if self.device:
+        if self._device:
             return int(self._cuda.memory_allocated())
         return proc_bytes(STATUS, "VmRSS") or 0
 

@@ -44,8 +44,6 @@ SMALL_PAIRS = {"call": 3, "optimizer": 2}  # before the windows, and before bloc
 SHORT_STEP_MS = 5.0  # below it a step is launch-bound: more steps are left out
 LONG_STEP_MS, LONG_WINDOW_MS = 50.0, 150.0
 LONG_WINDOW_STEPS = (6, 60)  # at least, at most
-#: A longer window's trace as it is written: some 50,000 events, of which torch holds 200 MB.
-MOST_TRACE_BYTES = 1.5e6
 LONGEST_MARKED_MS = 5000.0  # longer steps are not run once more for their lines
 
 Stance = Literal["eager", "compiled", "trial"]
@@ -57,9 +55,9 @@ Purpose = Literal["time", "lines"]
 class Moment:
     """What is known at a step edge. ``step_ms``: latest estimate by stance, absent if unknown.
 
-    ``pairs``: those measured so far, in the order of their numbers. ``trace_bytes``: what a step
-    of a stance takes in a profiler's trace, as written; absent if unknown. ``trial_over``: what is
-    tried can't go on.
+    ``pairs``: those measured so far, in the order of their numbers. ``most_steps``: that a
+    profiler window of a stance may have, for its trace and its memory; absent if unknown.
+    ``trial_over``: what is tried can't go on.
     """
 
     step: int
@@ -72,7 +70,7 @@ class Moment:
     calm_steps: int = 3
     pairs: Sequence[Pair] = ()
     trial_over: bool = False
-    trace_bytes: Mapping[str, float] = field(default_factory=dict)
+    most_steps: Mapping[str, float] = field(default_factory=dict)
 
     def estimate(self, stance: Stance) -> float:
         """A step's time in ms in ``stance``; another stance's, or 1 ms, while it is unknown."""
@@ -496,5 +494,5 @@ def _window_steps(
     if not longer or step_ms > LONG_WINDOW_MS:
         return steps
     least, most = LONG_WINDOW_STEPS
-    most = min(most, int(MOST_TRACE_BYTES / moment.trace_bytes.get(stance, 1.0)))
+    most = int(min(most, moment.most_steps.get(stance, most)))
     return max(steps, min(most, max(least, math.ceil(LONG_WINDOW_MS / step_ms))))

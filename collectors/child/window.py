@@ -20,6 +20,9 @@ from .plan import Purpose
 from .recorder import Recorder, write_whole
 from .regions import hide_from_dynamo
 
+#: A longer window's trace as it is written: some 50,000 events, of which torch holds 200 MB.
+MOST_TRACE_BYTES = 1.5e6
+
 
 class Window:
     """One window at a time. ``mark*`` and ``own_work`` give the ranges that the trace carries."""
@@ -50,7 +53,7 @@ class Window:
         self._files: dict[str, list[Path]] = {}
         self._anchor: tuple[int | None, str | None] = None, None
         self._anchors: list[int | None] = []
-        self.trace_bytes: dict[str, float] = {}  # of a step, as written, by stance
+        self.most_steps: dict[str, float] = {}  # that one may have, by stance
         self.device = False
         self.replayed = False
 
@@ -131,11 +134,11 @@ class Window:
             faults = None if cut else page_faults() - self._faults
             self._synchronise()
             host_ms = (time.perf_counter_ns() - self._started_ns) / 1e6
+            fitting = self._pile.most_steps(self._steps)
             # Else torch makes an object of each event here: ten times a trace's memory and time.
             profiler.profiler.acc_events = False
             profiler.stop()
             self._reserve.give_back()
-            self._pile.sweep(ended=True)
             if cut and self._files.get(self._name):
                 return
             self._steps -= cut
@@ -151,8 +154,12 @@ class Window:
             self._write(error=error)
         else:
             if self._purpose == "time":
-                self.trace_bytes[self._stance] = path.stat().st_size / max(1, self._steps)
+                written = MOST_TRACE_BYTES * self._steps / max(1, path.stat().st_size)
+                self.most_steps[self._stance] = min(written, fitting)
             self._write(f"profile/{path.name}", host_ms, faults)
+        finally:
+            del profiler
+            self._pile.clear()
 
     def _lost(self) -> bool:
         """Whether another thread opened the window: only there it can be closed. It is given up."""
@@ -177,14 +184,20 @@ class Window:
             self._recorder.note("detaching the profiler", error)
 
     def mark_step(self, step: int) -> None:
-        """A step begins: end the last step's range, begin this one's."""
+        """A step begins: end the last step's range, begin this one's.
+
+        The window ends here, with fewer steps than planned, where it takes too much memory.
+        """
         if self._profiler is None or self._lost():
             return
-        if self._steps & (self._steps - 1) == 0 and self._steps:
+        if (
+            self._steps and self._steps & (self._steps - 1) == 0
+        ):  # 1, 2, 4, 8, …: looking takes time
             with self.own_work():
-                self._collections.stop()
-                self._pile.sweep()
-                self._collections.start()
+                full = self._pile.most_steps(self._steps) < self._steps
+            if full:
+                self.stop()
+                return
         self._end_step()
         self._steps += 1
         self._step = step

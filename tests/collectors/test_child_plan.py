@@ -290,8 +290,8 @@ def test_the_windows_for_time_come_once_more_and_longer_after_the_last_block():
 
 
 def test_a_longer_window_is_no_longer_than_its_trace_may_be_large():
-    sizes = {"eager": plan.MOST_TRACE_BYTES / 7, "compiled": plan.MOST_TRACE_BYTES / 2}
-    script = Script(eager_ms=8.0, compiled_ms=8.0, trace_bytes=sizes)
+    most = {"eager": 7.0, "compiled": 2.0}
+    script = Script(eager_ms=8.0, compiled_ms=8.0, most_steps=most)
     assert script.run(plan.Settings(blocks=5))
     assert script.windows == [*both("eager", "compiled"), ("eager", "time")]
     lengths = [
