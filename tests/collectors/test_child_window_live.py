@@ -6,6 +6,7 @@ import json
 import pytest
 
 from traceview.collectors.child.frames import Frames, Sources
+from traceview.collectors.child.memory import Pile
 from traceview.collectors.child.recorder import Recorder
 from traceview.collectors.child.window import Window
 
@@ -103,3 +104,14 @@ def test_one_that_never_opened_is_let_go_of(window, tmp_path):
     torch.cos(torch.ones(8))
     window.stop()
     assert len(list((tmp_path / "profile").iterdir())) == 1
+
+
+def test_a_window_that_fills_the_memory_ends_with_fewer_steps(window, tmp_path, monkeypatch):
+    monkeypatch.setattr(Pile, "most_steps", lambda pile, steps: 3.5)
+    steps_run(window, 7, 8, 9, 10, 11, 12)
+    assert not window.open
+    window.stop()
+    (event,), (names,) = told(tmp_path)
+    assert (event["steps"], event["error"], window.most_steps) == (4, None, {"compiled": 3.5})
+    assert "traceview step 10" in names
+    assert "traceview step 11" not in names
