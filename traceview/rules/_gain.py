@@ -132,3 +132,10 @@ def inputs_named(tables: Tables, graph: Row, read: Graph) -> dict[str, str]:
         name = _NO_LETTERS.sub("_", node.name).strip("_")
         found[node.name] = sources.get(name, name.removeprefix("L_"))
     return found
+
+
+def input_behind(graph: Graph, named: dict[str, str], name: str) -> str:
+    """The input that node ``name`` is, by another name or a first operand; else what has none."""
+    while name not in named and (above := graph.nodes[name].inputs):
+        name = above[0]
+    return name

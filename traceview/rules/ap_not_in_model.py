@@ -60,7 +60,7 @@ from msgspec.structs import replace
 from traceview.derive.facts import eager_code
 from traceview.derive.outcome import calls_copies
 from traceview.rules import _recompiles
-from traceview.rules._gain import inputs_named, location
+from traceview.rules._gain import input_behind, inputs_named, location
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -112,7 +112,9 @@ MANY_STEPS = 8
 FEWEST_STARTS = 3
 #: The most workers to recommend.
 MOST_WORKERS = 8
-_OPERATORS, _WORKERS = "operators", "workers"
+_OPERATORS = "operators"
+#: What starts worker processes again: iterators over one loader, or each time another loader.
+_WORKERS, _LOADERS = "workers", "loaders"
 _EAGER = "operators outside of compiled code"
 _NAMES = {
     _OPERATORS: "operators in eager",
@@ -126,8 +128,8 @@ class Part(msgspec.Struct, frozen=True):
     """One kind of work outside, ms of a step; ``places``: its lines, most expensive first.
 
     Where no line has half of it, but one that calls them has, that comes before them. ``waits_ms``:
-    of it, a device waits for launches. ``calls``: steps of an optimizer; of workers,
-    1 where each start is another one's. ``lists``: of an optimizer, how many have a single tensor.
+    of it, a device waits for launches. ``calls``: steps of an optimizer; ``lists``: of its lists of
+    tensors, how many have a single one.
     """
 
     kind: str
@@ -212,7 +214,7 @@ def _with_starts(found: list[Part], restarts: list[Row]) -> Iterator[Part]:
             places.append(Location(row["made_file"], row["made_line"]))
         every = f"every {row['every']:.0f} steps" if row["every"] > 1 else "in every step"
         what = f"starting {plural(row['workers'] or 0, 'worker')} of a DataLoader again {every}"
-        yield Part(_WORKERS, begun, tuple(filter(None, places)), what, calls=int(each_new))
+        yield Part(_LOADERS if each_new else _WORKERS, begun, tuple(filter(None, places)), what)
 
 
 def _lines(row: Row) -> list[str]:
@@ -420,13 +422,11 @@ def _proof(named: list[Part], inside: float | None, *, waits: bool) -> Iterator[
 
 
 def _name(part: Part) -> str:
-    if part.kind == _WORKERS:
-        return part.what or ""
     if part.kind == _OPERATORS and part.what:
         return f"{part.what}.step()"
     if part.kind == "copies" and part.what:
         return "copies to the host, into pageable memory"
-    return _NAMES[part.kind]
+    return _NAMES.get(part.kind, part.what or "")
 
 
 def _remedy(tables: Tables, part: Part, step: float, *, waits: bool) -> str:
@@ -446,7 +446,7 @@ def _remedy(tables: Tables, part: Part, step: float, *, waits: bool) -> str:
         )
     if part.kind == "copies":
         return "Give the DataLoader pin_memory=True and copy with .to(device, non_blocking=True)."
-    if part.kind == _WORKERS and part.calls:
+    if part.kind == _LOADERS:
         return (
             "The DataLoader is made again each time, and starts its worker processes: make it "
             "once, with persistent_workers=True, before the loop."
@@ -493,8 +493,7 @@ def _copied_inputs(tables: Tables, part: Part) -> list[str]:
             if node.user_line not in places or node.meta.endswith("cpu"):
                 continue
             for name in node.inputs:
-                while name not in called and (above := graph.nodes[name].inputs):
-                    name = above[0]
+                name = input_behind(graph, called, name)
                 if graph.nodes[name].meta.endswith("cpu"):
                     found[called.get(name, name)] = None
     return list(found)

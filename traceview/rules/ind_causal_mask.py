@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import IS_CAUSAL, inputs_named, location
+from traceview.rules._gain import IS_CAUSAL, input_behind, inputs_named, location
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -113,6 +113,6 @@ def _calls(tables: Tables) -> dict[str, list[str]]:
         names = inputs_named(tables, row, graph)
         for node in graph.operations:
             if _ATTENTION in node.target and len(node.inputs) >= _WITH_MASK and node.user_line:
-                mask = names.get(node.inputs[_WITH_MASK - 1])
+                mask = names.get(input_behind(graph, names, node.inputs[_WITH_MASK - 1]))
                 found.setdefault(node.user_line, []).extend([mask] if mask else [])
     return found
