@@ -22,11 +22,11 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	@echo "== running the fast tests (make test-live: the others)"
-	@$(BIN)/python -m pytest -n auto -m "not live and not browser and not packaging"
+	@$(BIN)/python -m pytest -n auto -m "not live and not browser and not packaging and not thorough"
 
 test-live: $(VENV)/.installed-dev
 	@echo "== running the tests that compile, start scripts and commands, or open a browser"
-	@$(BIN)/python -m pytest -n auto -m "live or browser"
+	@$(BIN)/python -m pytest -n auto -m "live or browser or thorough"
 
 check: test test-live lint types package
 

@@ -53,8 +53,16 @@ def poorer(name, keep):
     return made(name, keep.__name__, lambda tables: Tables(dict(keep(run_of(name), tables))))
 
 
-@pytest.mark.parametrize("keep", [without_eager, without_profile, structured_log_alone])
-@pytest.mark.parametrize("name", RULES)
+KEPT = (without_eager, without_profile, structured_log_alone)
+#: Each rule with one of them by default, and with the others where there is time.
+CASES = [
+    pytest.param(name, keep, marks=[] if number % len(KEPT) == at else [pytest.mark.thorough])
+    for number, name in enumerate(RULES)
+    for at, keep in enumerate(KEPT)
+]
+
+
+@pytest.mark.parametrize(("name", "keep"), CASES)
 def test_it_is_never_silent_for_want_of_a_record(name, keep, tables_of):
     rule, run = RULES[name]
     found = run_rules(tables_of(run), [rule])[0]
