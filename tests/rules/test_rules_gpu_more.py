@@ -11,6 +11,7 @@ from traceview.rules import (
     cg_dynamic_rerecord,
     cg_moved_input,
     cg_skip_cpu,
+    ind_causal_mask,
     ind_misaligned_copy,
     ind_missed_epilogue,
     ind_slow_kernel,
@@ -919,3 +920,56 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
     @pytest.mark.parametrize("ceilings", [(COPY,), (COPY, {**FP32, "detail": "tf32 on"})])
     def test_no_rate_of_fp32_no_answer(self, make, ceilings):
         assert found(ind_slow_kernel, self.tables(make, ceilings=ceilings)) == []
+
+
+class TestCausalMask:
+    """Attention of 1 ms in a step of 2 ms; is_causal=True was timed to take 40 % of it."""
+
+    CALL = "torch._C._nn.scaled_dot_product_attention({});  q = None"
+    WITH_MASK = "l_q_, l_q_, l_q_, attn_mask = l_self_allowed_"
+
+    def tables(self, make, arguments=WITH_MASK, way="is_causal=True", ms=0.4):
+        text = (
+            "class GraphModule(torch.nn.Module):\n"
+            '    def forward(self, L_q_: "f16[2, 4, 64, 16]cuda:0", '
+            'L_self_allowed_: "b8[64, 64]cuda:0"):\n'
+            "        l_q_ = L_q_\n        l_self_allowed_ = L_self_allowed_\n"
+            f"        # File: {FILE}:9 in forward, code: return attention(q, q, q, self.allowed)\n"
+            f'        out: "f16[2, 4, 64, 16]cuda:0" = {self.CALL.format(arguments)}\n'
+            "        return (out,)\n"
+        )
+        gain = {
+            "kind": "attention",
+            "way": way,
+            "shapes": 1,
+            "base_ms": 1.0,
+            "ms": ms,
+            "clock": "device",
+        }
+        return make(
+            graphs=[{"compile_key": KEY, "kind": "dynamo_output", "text": text}],
+            guards=[{"compile_key": KEY, "source_name": "L['self'].allowed"}],
+            kernel_groups=[
+                {"stance": "compiled", "category": "attention", "ms": 1.0, "clock": "device"}
+            ],
+            shape_gains=[gain],
+            speedups=[{**STEP, "compiled_ms": 2.0}],
+            step_counts=[COUNTS],
+        )
+
+    @pytest.mark.parametrize("arguments", [WITH_MASK, "l_q_, l_q_, l_q_, l_self_allowed_, 0.0"])
+    def test_it_is_named_with_what_is_causal_saves(self, make, arguments):
+        (finding,) = found(ind_causal_mask, self.tables(make, arguments))
+        assert "reads self.allowed, a causal mask" in finding.title
+        assert (finding.location.line, finding.cost.ms_per_step) == (9, pytest.approx(0.6))
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"arguments": "l_q_, l_q_, l_q_, is_causal = True"},  # the mask is another call's
+            {"way": "flash attention"},  # its values are not known to be causal
+            {"ms": 0.99},
+        ],
+    )
+    def test_without_a_mask_or_a_gain_nothing_is_said(self, make, other):
+        assert found(ind_causal_mask, self.tables(make, **other)) == []

@@ -29,6 +29,7 @@ copy and compares the results.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from traceview.rules._gain import IS_CAUSAL, input_behind, inputs_named, location
@@ -57,8 +58,8 @@ SEVERITIES = ("warning", "info")
 #: A smaller gain is hard to tell from noise.
 LEAST_SHARE = 0.05
 _ATTENTION = "scaled_dot_product_attention"
-#: Queries, keys, values and a mask.
-_WITH_MASK = 4
+#: In an attention's arguments: by its name, or after queries, keys and values.
+_MASK = re.compile(r"attn_mask\s*=\s*(\w+)|^\((?:[^,=]+,){3}\s*(\w+)\s*[,)]")
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
@@ -112,7 +113,9 @@ def _calls(tables: Tables) -> dict[str, list[str]]:
         graph = read_graph(text)
         names = inputs_named(tables, row, graph)
         for node in graph.operations:
-            if _ATTENTION in node.target and len(node.inputs) >= _WITH_MASK and node.user_line:
-                mask = names.get(input_behind(graph, names, node.inputs[_WITH_MASK - 1]))
-                found.setdefault(node.user_line, []).extend([mask] if mask else [])
+            given = _MASK.search(node.args) if _ATTENTION in node.target else None
+            mask = given and (given[1] or given[2])
+            if mask in graph.nodes and node.user_line:
+                called = names.get(input_behind(graph, names, mask))
+                found.setdefault(node.user_line, []).extend([called] if called else [])
     return found
