@@ -164,8 +164,11 @@ def causal_mask(torch: Any, sizes: tuple[tuple[int, ...], ...], dtype: str) -> b
             if dtype == "bool" or not bool((each > 0).any())
         ]
         causal = torch.ones(rows, columns, dtype=torch.bool).tril()
-        seen = [each if dtype == "bool" else each > _HIDES for each in masks]
-        return bool(masks) and all(bool((each == causal.to(each.device)).all()) for each in seen)
+        if dtype != "bool":  # what is neither 0 nor hides is a bias, which is_causal has not
+            if any(bool(((each < 0) & (each > _HIDES)).any()) for each in masks):
+                return False
+            masks = [each == 0 for each in masks]
+        return bool(masks) and all(bool((each == causal.to(each.device)).all()) for each in masks)
     except RuntimeError:  # a tensor without strides, or one of a transform that has ended
         return False
 

@@ -144,9 +144,10 @@ def masked_attention(tmp_path, mask_kind):
         ("float", lambda lower: (~lower).float() * -1e9, {"as it is", "is_causal=True"}),
         ("bool", lambda lower: lower.roll(1, 0), set()),
         ("float", lambda lower: (~lower).float() * -1.0, set()),
+        ("float", lambda lower: lower.float() * -0.5 + (~lower).float() * -1e9, set()),
         ("bool", lambda lower: None, set()),
     ],
-    ids=["causal", "added", "another", "a bias", "not alive"],
+    ids=["causal", "added", "another", "a bias", "causal with a bias", "not alive"],
 )
 def test_attention_with_a_mask_is_timed_where_the_mask_is_causal(tmp_path, kind, make, ways):
     torch = pytest.importorskip("torch")

@@ -934,6 +934,7 @@ class TestCausalMask:
             '    def forward(self, L_q_: "f16[2, 4, 64, 16]cuda:0", '
             'L_self_allowed_: "b8[64, 64]cuda:0"):\n'
             "        l_q_ = L_q_\n        l_self_allowed_ = L_self_allowed_\n"
+            '        biased: "f16[64, 64]cuda:0" = l_self_allowed_ + 1\n'
             f"        # File: {FILE}:9 in forward, code: return attention(q, q, q, self.allowed)\n"
             f'        out: "f16[2, 4, 64, 16]cuda:0" = {self.CALL.format(arguments)}\n'
             "        return (out,)\n"
@@ -967,6 +968,7 @@ class TestCausalMask:
         "other",
         [
             {"arguments": "l_q_, l_q_, l_q_, is_causal = True"},  # the mask is another call's
+            {"arguments": "l_q_, l_q_, l_q_, attn_mask = biased"},  # worked out of a causal one
             {"way": "flash attention"},  # its values are not known to be causal
             {"ms": 0.99},
         ],

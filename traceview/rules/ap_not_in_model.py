@@ -79,6 +79,7 @@ from traceview.rules.kit import (
     rows,
     short,
     step_ms,
+    times,
 )
 from traceview.torchtext.fx import read_graph
 
@@ -268,7 +269,7 @@ def _eager(
         )
     evidence = [*_proof(named, inside, waits=False)]
     if again:
-        often = f"aten::_coalesce runs {again['per_step']:.0f} times per step"
+        often = f"aten::_coalesce runs {times(again['per_step'])} per step"
         evidence.insert(0, Evidence(f"{often}, {milliseconds(again['ms'])}", "sparse_coalesces"))
     yield Finding(
         code=CODE,

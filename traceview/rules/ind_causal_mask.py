@@ -8,10 +8,11 @@ With `is_causal=True` it leaves that half out. On a GPU the mask also rules out 
 `torch.compile` does not look at the values of a mask.
 
 ## Evidence
-A call of `scaled_dot_product_attention` in Dynamo's graph, with a mask. When the script has ended,
-all masks of that size that are still alive are looked at. Where they hide what comes later and
-nothing else, attention of the step's own sizes is timed with a mask and with `is_causal=True`, by
-turns, forward only. The saving is that part of the attention in a compiled step.
+A call of `scaled_dot_product_attention` in Dynamo's graph, with a mask that the graph is given. At
+the script's end all masks of that size that are still alive are looked at. Where they hide what
+comes later and nothing else, and add no bias, attention of the step's own sizes is timed with a
+mask and with `is_causal=True`, forward only. The saving is that part of the attention in a compiled
+step.
 
 ## What to do
 Pass `is_causal=True`, and no mask. Where a mask also hides padding, look at
@@ -32,7 +33,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules._gain import IS_CAUSAL, input_behind, inputs_named, location
+from traceview.rules._gain import IS_CAUSAL, inputs_named, location
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -49,7 +50,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
-from traceview.torchtext.fx import read_graph
+from traceview.torchtext.fx import VIEW_WORDS, read_graph
 
 CODE = "TV432"
 NEEDS = frozenset({"shape_gains", "graphs", "kernel_groups", "step_counts"})
@@ -115,7 +116,10 @@ def _calls(tables: Tables) -> dict[str, list[str]]:
         for node in graph.operations:
             given = _MASK.search(node.args) if _ATTENTION in node.target else None
             mask = given and (given[1] or given[2])
-            if mask in graph.nodes and node.user_line:
-                called = names.get(input_behind(graph, names, mask))
-                found.setdefault(node.user_line, []).extend([called] if called else [])
+            # Another name or a view: what the graph computes is no tensor that was looked at.
+            while mask not in names and (behind := graph.nodes.get(mask or "")):
+                same = behind.inputs and (not behind.target or behind.word in VIEW_WORDS)
+                mask = behind.inputs[0] if same else None
+            if mask in names and node.user_line:
+                found.setdefault(node.user_line, []).append(names[mask])
     return found
