@@ -67,12 +67,10 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
     works = next(filter(None, map(heaviest, traces.values())), {})
     if "eager" in traces:
         works = {**separate_attention(traces["eager"]), **works}
-        masked = {w: n for w, n in heaviest(traces["eager"]).items() if w[4] in _MASKS.values()}
-        works = {**masked, **works}
     name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
         for work, count in works.items():
-            if work[4] in _MASKS.values() and not causal_mask(torch, work[1], work[4]):
+            if _has_mask(work) and not causal_mask(torch, work[1], work[4]):
                 continue
             if time.monotonic() >= deadline:
                 recorder.note("trials of shapes", f"the time limit of {BUDGET_S:.0f} s was reached")
@@ -94,7 +92,18 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
 
 def heaviest(trace: Path) -> dict[Work, float]:
     """The shapes with most operations in a trace, and how often a step has them."""
+    return _heaviest(_text(trace))
+
+
+def separate_attention(trace: Path) -> dict[Work, float]:
+    """Of ``heaviest`` the attention with a mask, and all where some ran as separate operators."""
     text = _text(trace)
+    separate = _SEPARATE in text
+    found = _heaviest(text).items()
+    return {w: n for w, n in found if w[0] in _ATTENTION and (separate or _has_mask(w))}
+
+
+def _heaviest(text: bytes) -> dict[Work, float]:
     steps = max(1, len(set(re.findall(rb'"traceview step (\d+)"', text))))
     found: Counter[Work] = Counter()
     for match in _EVENT.finditer(text):
@@ -105,12 +114,9 @@ def heaviest(trace: Path) -> dict[Work, float]:
     return {work: found[work] / steps for work in heavy[:MOST_SHAPES]}
 
 
-def separate_attention(trace: Path) -> dict[Work, float]:
-    """Of ``heaviest`` the attention, where some ran as separate operators."""
-    if _SEPARATE not in _text(trace):
-        return {}
-    found = heaviest(trace).items()
-    return {w: n for w, n in found if w[0] in _ATTENTION and w[4] not in _MASKS.values()}
+def _has_mask(work: Work) -> bool:
+    """Attention with a mask."""
+    return work[4] in _MASKS.values()
 
 
 def _text(trace: Path) -> bytes:
@@ -234,7 +240,7 @@ def _act(torch: Any, work: Work, device: bool) -> Any:
         return torch.bmm if len(work[1][0]) == 3 else torch.mm
     if name in _ATTENTION:
         attention = torch.nn.functional.scaled_dot_product_attention
-        if settings in _MASKS.values():
+        if _has_mask(work):
             return partial(attention, attn_mask=_mask(torch, work, device))
         return partial(attention, is_causal=settings == "causal")
     # stride, padding, dilation, transposed, output_padding, groups
@@ -252,7 +258,7 @@ def _others(
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     """The other ways to do ``work``; operands in another dtype or format are made before."""
     name, dtype = work[0], work[3]
-    if work[4] in _MASKS.values():
+    if _has_mask(work):
         attention = torch.nn.functional.scaled_dot_product_attention
         yield IS_CAUSAL, partial(clock, partial(attention, *operands, is_causal=True))
         return

@@ -190,9 +190,8 @@ class Window:
         """
         if self._profiler is None or self._lost():
             return
-        if (
-            self._steps and self._steps & (self._steps - 1) == 0
-        ):  # 1, 2, 4, 8, …: looking takes time
+        # Looking takes time: after 1, 2, 4, 8, … steps.
+        if self._steps and self._steps & (self._steps - 1) == 0:
             with self.own_work():
                 full = self._pile.most_steps(self._steps) < self._steps
             if full:

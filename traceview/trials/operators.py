@@ -394,14 +394,10 @@ def laid_out(source: Source, line: int) -> Changes:
 def causal_without_mask(source: Source, line: int) -> Changes:
     """``scaled_dot_product_attention(q, k, v, attn_mask=m)`` → ``(q, k, v, is_causal=True)``."""
     for call in source.all(ast.Call):
-        name = dotted(call.func) or ""
-        if not call.lineno <= line <= (call.end_lineno or call.lineno):
+        given = {each.arg: each for each in call.keywords}
+        if called(call).rpartition(".")[2] != _ATTENTION or not covers(call, line):
             continue
-        if name.rpartition(".")[2] != _ATTENTION or any(
-            k.arg == "is_causal" for k in call.keywords
-        ):
-            continue
-        masks = [each for each in call.keywords if each.arg == "attn_mask"]
-        mask = masks[0] if masks else call.args[-1] if len(call.args) == _WITH_MASK else None
-        if mask is not None:
+        by_place = call.args[-1] if len(call.args) == _WITH_MASK else None
+        mask = given.get("attn_mask", by_place)
+        if mask is not None and "is_causal" not in given:
             yield [(*source.span(mask), "is_causal=True")]
