@@ -215,6 +215,21 @@ def test_a_sure_outcome_of_unsure_size_is_named_as_noise():
     assert "uncertain" not in said("hurt", speedup_interval=(0.76, 0.88))
 
 
+@pytest.mark.parametrize(
+    ("speedup", "compiled_ms", "says"),
+    [
+        (0.97, 4.83, True),
+        (1.03, 5.1, True),
+        (0.97, 5.1, False),
+        (1.03, 4.83, False),
+        (0.999, 4.9, False),  # the same to two decimals
+    ],
+)
+def test_medians_that_contradict_the_ratio_are_explained(speedup, compiled_ms, says):
+    text = said("neutral", eager_ms=4.98, compiled_ms=compiled_ms, speedup=speedup)
+    assert ("drifted during the run" in text) == says
+
+
 def test_both_times_have_one_unit():
     text = said("hurt", compiled_ms=0.0175, eager_ms=0.00474)
     assert "a step takes 17.5 µs instead of 4.74 µs" in text

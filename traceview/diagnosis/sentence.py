@@ -99,6 +99,14 @@ def is_noisy(verdict: Verdict) -> bool:
     return verdict.outcome == "neutral" and high > NOISY * low
 
 
+def _drifted(verdict: Verdict) -> bool:
+    """Whether the ratio of the pairs and the two medians disagree on which side is faster."""
+    if not verdict.eager_ms or not verdict.compiled_ms or verdict.speedup is None:
+        return False
+    medians, pairs = round(verdict.eager_ms / verdict.compiled_ms, 2), round(verdict.speedup, 2)
+    return min(medians, pairs) < 1.0 < max(medians, pairs)
+
+
 def _support(verdict: Verdict) -> str:
     """6.90×, 95 % interval 6.70× to 7.00×, device time, 12 block pairs."""
     parts = [f"median {ratio(verdict.speedup)}" if is_noisy(verdict) else ratio(verdict.speedup)]
@@ -120,6 +128,11 @@ def _remarks(
 ) -> Iterable[str]:
     """What follows the headline: noise, reasons, advice."""
     low, high = verdict.speedup_interval or (1.0, 1.0)
+    if verdict.outcome in ("helped", "hurt", "neutral") and _drifted(verdict):
+        yield (
+            "Step times drifted during the run: the ratio compares blocks that follow each other, "
+            "and the two medians do not."
+        )
     all_replayed = verdict.replayed and verdict.replayed == verdict.blocks
     if all_replayed and verdict.outcome != "not_compiled":
         yield (
