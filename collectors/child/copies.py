@@ -238,15 +238,16 @@ def marked_constant(call: Any, objects: Iterable[Any], frames: Frames) -> Functi
             modules = [names[name] for name in wanted if isinstance(names.get(name), ModuleType)]
             places = (names, *map(vars, (*classes, *modules)))
             todo += [place[name] for place in places for name in wanted if name in place]
-            todo += [cell.cell_contents for cell in function.__closure__ or () if _is_bound(cell)]
+            todo += map(content, function.__closure__ or ())
     return None
 
 
-def _is_bound(cell: CellType) -> bool:
+def content(cell: CellType) -> Any:
+    """What a variable of an enclosing function holds; None where it is not bound yet."""
     try:
-        return cell.cell_contents is not None
+        return cell.cell_contents
     except ValueError:
-        return False
+        return None
 
 
 def tensors_in(value: Any, torch: Any, name: str, depth: int = 0) -> Iterator[tuple[str, str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import get_ident
 from typing import Any
 
@@ -14,7 +14,7 @@ from .gate import Opened
 from .regions import torchscript_of
 from .stances import CodeUsed
 from .state import FOREVER, Gate, Region, Served
-from .taken import Taker
+from .taken import Taker, sizes_of
 
 UNCOMPILED_STEPS = 100
 UNCOMPILED_SECONDS = 30.0
@@ -22,7 +22,6 @@ MAX_ROWS = 5000  # calls of one region that are written as rows
 MOST_SIZES = 64  # combinations of one region that are counted apart; later ones are one
 OTHER_SIZES = "others"
 _SKIPPED = object()  # mark of a call between a switch of the stance and the timed steps after it
-_WITHIN = 32  # items of a list, tuple or dict that are looked at
 
 
 class Calls:
@@ -182,7 +181,7 @@ class Calls:
         serving.calls += 1
         if not compiled:
             serving.eager += 1
-            text = ", ".join(_sizes(given, self._parts.torch.Tensor))
+            text = _sizes(given, self._parts.torch.Tensor)
             if text not in serving.eager_sizes and len(serving.eager_sizes) < MOST_SIZES:
                 serving.eager_sizes.append(text)
 
@@ -262,19 +261,11 @@ def on_optimizer_step(torch: Any, act: Callable[[Any], None]) -> None:
 
 def note_sizes(region: Region, given: tuple[Any, ...], tensor: type) -> None:
     """Count the sizes of the tensors among the arguments, and one level inside of containers."""
-    text = ", ".join(_sizes(given, tensor))
+    text = _sizes(given, tensor)
     known = region.sizes
     key = text if text in known or len(known) < MOST_SIZES else OTHER_SIZES
     known[key] = known.get(key, 0) + 1
 
 
-def _sizes(values: Any, tensor: type, *, inner: bool = False) -> list[str]:
-    found: list[str] = []
-    for value in values:
-        if isinstance(value, tensor):
-            found.append("x".join(map(str, value.shape)) or "()")  # type: ignore[attr-defined]
-        elif not inner and isinstance(value, (list, tuple)):
-            found += _sizes(value[:_WITHIN], tensor, inner=True)
-        elif not inner and isinstance(value, dict):
-            found += _sizes(list(value.values())[:_WITHIN], tensor, inner=True)
-    return found
+def _sizes(given: Iterable[Any], tensor: type) -> str:
+    return ", ".join("x".join(map(str, size)) or "()" for size in sizes_of(given, tensor))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from .copies import content
 from .frames import OURS, Frames, Sources, outward
 from .gate import Listener, counting, dress
 from .recorder import Recorder
@@ -323,17 +324,10 @@ def torchscript_of(original: Any, torch: Any) -> tuple[str | None, bool]:
     else:
         code = getattr(original, "__code__", None)
         names = getattr(original, "__globals__", {})
-        around = (_content(cell) for cell in getattr(original, "__closure__", None) or ())
+        around = map(content, getattr(original, "__closure__", None) or ())
         near = (*(names.get(name) for name in getattr(code, "co_names", ())), *around)
     found = next((type(each).__name__ for each in near if isinstance(each, kinds)), None)
     return found, found is not None
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
 
 
 def _last_line(code: CodeType) -> int:

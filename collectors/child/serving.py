@@ -18,13 +18,12 @@ from .driver import Driver, Parts
 from .gate import Opened
 from .memory import STATUS, proc_bytes
 from .state import FOREVER, Gate, Region
-from .taken import names_of
+from .taken import WITHIN, names_of, sizes_of
 
 MOST_CALLS = 100_000
 MOST_SHAPES = 1000  # of one region that have numbers of their own
 MOST_WAYS = 64
 OTHERS = -1
-_WITHIN = 32  # items of a list, tuple or dict that are looked at
 _DEPTH = 12  # stack frames that tell one way to a call from another
 _PENDING = 64  # calls whose device time may be outstanding
 _SHOWN_S = 1.0
@@ -168,7 +167,7 @@ class Serving:
     def _shape(self, gate: Gate, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
         """The number of the sizes that its tensors have; `OTHERS` beyond `MOST_SHAPES`."""
         tensor = self._parts.torch.Tensor
-        key = (*_sizes(args, tensor), *kwargs, *_sizes(kwargs.values(), tensor))
+        key = (*sizes_of(args, tensor), *kwargs, *sizes_of(kwargs.values(), tensor))
         known = self._shapes.setdefault(gate.region.region_id, {})
         number = known.get(key)
         if number is None and len(known) < MOST_SHAPES:
@@ -250,21 +249,6 @@ class _LimitHits(logging.Handler):
             self.messages += [] if line in self.messages else [line]
 
 
-def _sizes(values: Any, tensor: type, *, inner: bool = False) -> list[Any]:
-    """Sizes of the tensors among ``values``, and one level inside of containers."""
-    found: list[Any] = []
-    for value in values:
-        if isinstance(value, tensor):
-            found.append(value.shape)  # type: ignore[attr-defined]
-        elif inner:
-            continue
-        elif isinstance(value, (list, tuple)):
-            found += _sizes(value[:_WITHIN], tensor, inner=True)
-        elif isinstance(value, dict):
-            found += _sizes(list(value.values())[:_WITHIN], tensor, inner=True)
-    return found
-
-
 def _named(
     call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], tensor: type
 ) -> list[tuple[str, list[int]]]:
@@ -274,9 +258,9 @@ def _named(
     for name, value in (*zip(names, args, strict=False), *kwargs.items()):
         inner: Any = [("", value)]
         if isinstance(value, (list, tuple)):
-            inner = ((f"[{index}]", each) for index, each in enumerate(value[:_WITHIN]))
+            inner = ((f"[{index}]", each) for index, each in enumerate(value[:WITHIN]))
         elif isinstance(value, dict):
-            inner = ((f"[{key!r}]"[:40], each) for key, each in list(value.items())[:_WITHIN])
+            inner = ((f"[{key!r}]"[:40], each) for key, each in list(value.items())[:WITHIN])
         tensors: Any = ((part, each) for part, each in inner if isinstance(each, tensor))
         found += [(f"{name}{part}", [*each.shape]) for part, each in tensors]
     return found

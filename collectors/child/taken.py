@@ -26,6 +26,9 @@ MOST_BYTES, MOST_DEVICE_BYTES = 256 << 20, 1 << 30
 #: Calls of one callable that are kept, each with other sizes or values.
 MOST_OTHERS = 8
 
+#: Items of a list, tuple or dict among the arguments that are looked at.
+WITHIN = 32
+
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -40,6 +43,19 @@ def names_of(call: Any, count: int) -> list[str]:
     rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
     more = range(len(names), count)
     return names + [f"{rest}[{n - len(names)}]" if rest else str(n) for n in more]
+
+
+def sizes_of(values: Iterable[Any], tensor: type, *, inner: bool = False) -> list[Any]:
+    """Sizes of the tensors among ``values``, and one level inside of containers."""
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, tensor):
+            found.append(value.shape)  # type: ignore[attr-defined]
+        elif not inner and isinstance(value, (list, tuple)):
+            found += sizes_of(value[:WITHIN], tensor, inner=True)
+        elif not inner and isinstance(value, dict):
+            found += sizes_of([*value.values()][:WITHIN], tensor, inner=True)
+    return found
 
 
 @dataclass(frozen=True)
