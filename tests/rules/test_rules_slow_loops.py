@@ -2,6 +2,7 @@
 
 import pytest
 
+from traceview.diagnosis.tree import tree
 from traceview.rules import catalogue
 
 RULES = {rule.name: rule for rule in catalogue()}
@@ -242,6 +243,23 @@ def test_new_memory_in_every_step(make, eager, compiled, severities):
         assert finding.snippet.text.startswith("MALLOC_CONF=")
 
 
+@pytest.mark.parametrize(("pages_ms", "follows"), [(1.0, True), (0.1, False)])
+def test_new_memory_follows_from_writes_that_make_most_of_it(make, pages_ms, follows):
+    effect = {"effect": "page_faults", "eager_ms": 0.0, "compiled_ms": 1.2}
+    counts = [{"stance": stance, "page_faults": 8192.0} for stance in ("eager", "compiled")]
+    tables = make(
+        speedups=[SPEEDUP], waterfall=[effect], step_counts=counts,
+        ceilings=[{"device": "cpu", "kind": "page_fault", "value": 0.15, "unit": "us"}],
+        compiles=[{"compile_key": "k", "co_filename": "/u/train.py", "co_firstlineno": 3}],
+        partial_writes=[{**WRITE, "to_input": False, "pages_ms": pages_ms}],
+    )  # fmt: skip
+    found = [RULES[name].check(tables) for name in ("ind-partial-write", "mem-page-faults")]
+    rules = {rule.name: rule.follows for rule in RULES.values()}
+    (cause, *others) = tree([finding for each in found for finding in each], rules, 1000)
+    assert [each.code for each in cause.symptoms] == (["TV419"] if follows else [])
+    assert len(others) == (not follows)
+
+
 FUSION = {
     "compile_key": "k", "compile_id": "0/0", "kernel_name": "cpp_fused_index_0", "kernels": 1,
     "operators": 2.0, "user_lines": ["/u/train.py:9"], "eager_ms": 0.5, "compiled_ms": 2.0,
@@ -324,6 +342,16 @@ def test_a_part_that_is_written_costs_the_whole_tensor(make):
     assert "Assign to the tensor itself" in whole.what_to_do
     tables = make(speedups=[SPEEDUP], partial_writes=[{**WRITE, "slower_ms": 0.01}])
     assert list(RULES["ind-partial-write"].check(tables)) == []
+
+
+def test_tensors_that_writes_in_a_row_leave_behind_cost_new_memory(make):
+    chain = {"to_input": False, "slower_ms": 0.1, "copies": 42, "pages_ms": 4.0}
+    tables = make(speedups=[SPEEDUP], partial_writes=[{**WRITE, **chain}])
+    (finding,) = RULES["ind-partial-write"].check(tables)
+    assert finding.cost.ms_per_step == pytest.approx(4.1)
+    assert "generated code makes 42, in memory that eager does not need" in finding.explanation
+    assert "42 further tensors of that size" in finding.evidence[0].text
+    assert "4.00 ms of page faults" in finding.evidence[0].text
 
 
 def test_a_kernel_of_a_gpu_says_what_its_source_computes(make):

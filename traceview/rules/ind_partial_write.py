@@ -9,12 +9,14 @@ In a compiled graph no operation writes into a tensor: `out[:, 3] = x` becomes a
 in place, it writes the part alone, as eager does. It does not through a view of a view
 (`book.t()[i] = x`), nor for `book[:, i] += x` and `scatter_`: the kernel then reads and writes all
 elements, and copies them back to an input. Nor does it for several writes in a row to a new tensor,
-such as those of an unrolled loop: the kernel chooses once for each write and element.
+such as those of an unrolled loop: the kernel chooses once for each write and element. A value that
+is read again after a later write needs a tensor as large as the whole, in new memory.
 
 ## Evidence
 The `*_scatter` nodes that are left in the post-grad graph, the elements of their tensor and those
-that they change. The cost is the part of the kernel's instructions that are in loops through the
-whole tensor, less what has to be written.
+that they change, and the tensors of that size in the generated code. The cost is the part of the
+kernel's instructions that are in loops through the whole tensor, less what has to be written, and
+of the page faults that eager does not have those of these tensors.
 
 ## What to do
 A tensor that outlives the call: assign to the tensor itself (`book[:, i] = x`), write by
@@ -61,7 +63,7 @@ from traceview.rules.kit import (
 CODE = "TV430"
 NEEDS = frozenset({"partial_writes", "step_counts:eager"})
 SEVERITIES = ("warning", "info")
-EXPLAINS = frozenset({"fusion"})
+EXPLAINS = frozenset({"fusion", "page_faults"})
 
 #: Less of a step is not worth a change of the code, and within what a profile is wrong by.
 LEAST_SHARE = 0.10
@@ -81,15 +83,21 @@ _STACKED = Snippet(
 )
 
 
+_COST = "of the kernels, the loops through the whole tensor less what is written"
+_OF_PAGES = "; and new memory for tensors as large as the whole"
+
+
+def _ms(row: Row) -> float:
+    return (row["slower_ms"] or 0.0) + (row["pages_ms"] or 0.0)
+
+
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """One finding for writes to inputs, one for those to new tensors, at the slowest kernel's."""
     step = step_ms(tables, "compiled")
-    known = [row for row in first_rank(rows(tables, "partial_writes")) if row["slower_ms"]]
+    known = [row for row in first_rank(rows(tables, "partial_writes")) if _ms(row)]
     for to_input in (True, False):
-        found = sorted(
-            (row for row in known if row["to_input"] is to_input), key=lambda r: -r["slower_ms"]
-        )
-        ms = sum(row["slower_ms"] for row in found)
+        found = sorted((row for row in known if row["to_input"] is to_input), key=lambda r: -_ms(r))
+        ms = sum(map(_ms, found))
         if not step or not found or ms < least_share * step:
             continue
         slowest = found[0]
@@ -101,10 +109,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             rule="ind-partial-write",
             severity="info" if outcome(tables) == "helped" else severity(tables, ms),
             title=f"{_title(slowest, where)}: {milliseconds(ms)}, {percent(ms / step)} of the step",
-            explanation=_EXPLAINED[to_input],
-            cost=Cost(
-                ms, None, "of the kernels, the loops through the whole tensor less what is written"
-            ),
+            explanation=_EXPLAINED[to_input] + _stored(slowest),
+            cost=Cost(ms, None, _COST + (_OF_PAGES if any(r["pages_ms"] for r in found) else "")),
             confidence="derived",
             location=places[0] if places else None,
             about=about(*of_keys(tables, {row["compile_key"] for row in found})),
@@ -115,6 +121,10 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         )
 
 
+_STORED = (
+    " What is read again before the next write is stored in a tensor as large as the whole: "
+    "generated code makes {}, in memory that eager does not need."
+)
 _EXPLAINED = {
     True: (
         "In the graph the write makes a new tensor, and Inductor could not turn it back into a "
@@ -132,7 +142,10 @@ _REMEDIES = {
         "`scatter_`; or use index_copy_ with an index tensor. Inductor then writes in place. "
         "Otherwise return the part and write it outside of compiled code."
     ),
-    False: "Collect the parts in a list and torch.stack them (torch.cat for slices).",
+    False: (
+        "Collect the parts in a list, read earlier ones from there, and torch.stack them "
+        "(torch.cat for slices)."
+    ),
 }
 
 
@@ -148,9 +161,16 @@ def _title(row: Row, where: str) -> str:
     )
 
 
+def _stored(row: Row) -> str:
+    return _STORED.format(row["copies"]) if row["copies"] and row["pages_ms"] else ""
+
+
 def _evidence(row: Row) -> Evidence:
     back = ", copied back to an input" if row["to_input"] else ""
     took = "" if row["ms"] is None else f": {milliseconds(row['ms'])} of a step"
+    if row["copies"]:
+        took += f"; {plural(row['copies'], 'further tensor')} of that size in the generated code"
+        took += f", {milliseconds(row['pages_ms'])} of page faults" if row["pages_ms"] else ""
     return from_row(
         f"{row['kernel_name']}: {plural(row['writes'], 'scatter')} onto a tensor of "
         f"{row['elements']:,} elements, of which {row['changed']:,} change{back}; "

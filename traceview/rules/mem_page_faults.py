@@ -11,7 +11,8 @@ takes longer than what fused code does with the page, and it limits what compili
 ## Evidence
 The process's minor page faults per step in the timed blocks and in the profiled window (the lower
 count), and what one costs, measured at the run's end as the first fill of new memory less the
-second. Returning memory to the system costs as well and is not in that figure.
+second. Returning memory to the system costs as well and is not in that figure. Where writes to a
+part of a tensor (TV430) make most of the new tensors, the finding stands under theirs.
 
 ## What to do
 Let the allocator keep freed memory: `MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1` for glibc, set
@@ -34,12 +35,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
     Snippet,
     Tables,
+    about,
     compile_call,
     first,
     first_rank,
@@ -57,7 +60,11 @@ NEEDS = frozenset(
 )
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"page_faults"})
+#: Where these make most of the new tensors.
+FOLLOWS = frozenset({"ind-partial-write"})
 
+#: It follows from no finding about a function then.
+_OF_NO_FUNCTION = frozenset({CODE})
 #: A setting of the whole process has to be worth it.
 LEAST_SHARE = 0.10
 #: Where compiling changed much more than that, pages are not what decides.
@@ -89,6 +96,9 @@ def check(
     preloaded = first(tables, "environment", section="env", name="LD_PRELOAD")
     allocator = "jemalloc" if preloaded and "jemalloc" in (preloaded["value"] or "") else ""
     more = ms - (effect["eager_ms"] or 0.0)
+    writes = [
+        r for r in first_rank(rows(tables, "partial_writes")) if (r["pages_ms"] or 0) > ms / 2
+    ]
     yield Finding(
         code=CODE,
         rule="mem-page-faults",
@@ -104,6 +114,7 @@ def check(
         cost=Cost(ms, None, "page faults of a compiled step, at the measured cost of one"),
         confidence="derived",
         location=compile_call(first(tables, "regions")),
+        about=about(*of_keys(tables, {row["compile_key"] for row in writes})) or _OF_NO_FUNCTION,
         evidence=(
             Evidence(
                 f"compiled: {faults['compiled']:,.0f} faults a step in timed blocks, "

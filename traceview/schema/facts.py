@@ -277,6 +277,8 @@ PARTIAL_WRITES = table("partial_writes", "one generated C++ kernel that goes thr
     Column("ms", pl.Float64, "on the step as timed; null: not known"),
     Column("share", pl.Float64, "of the kernel's instructions, 0 to 1, those in loops through all of the tensor"),
     Column("slower_ms", pl.Float64, "of ms, that share less what has to be written; null: not known"),
+    Column("copies", pl.Int32, "tensors of that size that generated code makes for the kernel, less the one that is the result; null: the code is not recorded"),
+    Column("pages_ms", pl.Float64, "of the page faults that a compiled step has more than an eager one, those of these copies, at most; null: not counted"),
     raw=True,
 )
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from traceview.derive.facts.partial_writes import Write, wasteful_writes
+from traceview.derive.facts.partial_writes import Write, tensors_made, wasteful_writes
 from traceview.torchtext.fx import read_graph
+from traceview.torchtext.output_code import read_program
 
 HEAD = 'def forward(self, book: "f32[1000, 64][64, 1]cpu", x: "f32[1000][1]cpu"):\n'
 PLACE = "    # File: /u/a.py:{} in f, code: book[:, 3] = x\n"
@@ -68,3 +69,26 @@ def test_a_large_part_and_a_size_that_is_a_symbol():
     assert writes(PLACE.format(7), part, scatter, BACK) == []
     symbolic = column("a", "book", 3, 7).replace("1000, 64", "s0, 64")
     assert writes(symbolic, BACK) == []
+
+
+MODULE = """
+def call(args):
+    arg0_1, = args
+    args.clear()
+    assert_size_stride(arg0_1, (8, 4), (4, 1))
+    buf0 = empty_strided_cpu((8, 4), (4, 1), torch.float32)
+    buf1 = empty_strided_cpu((8, 4), (4, 1), torch.float32)
+    buf2 = empty_strided_cpu((8, ), (1, ), torch.float32)
+    buf3 = empty_strided_cpu((8, 4), (4, 1), torch.float32)
+    cpp_fused_select_scatter_0(arg0_1, buf0, buf1, buf2)
+    buf4 = buf0; del buf0  # reuse
+    cpp_fused_mul_1(buf4, buf3)
+    return (buf1, buf2)
+"""
+
+
+def test_tensors_as_large_as_the_whole_that_a_kernel_writes_are_counted():
+    (function,) = read_program(MODULE)
+    assert tensors_made(function, "cpp_fused_select_scatter_0", 32) == [128, 128]
+    assert tensors_made(function, "cpp_fused_mul_1", 32) == [128]
+    assert tensors_made(function, "cpp_fused_mul_1", 64) == []

@@ -5,24 +5,31 @@ result is a new tensor. Inductor writes in place where it can, and such a node i
 post-grad graph. Where one is left, its kernel chooses for each element of the whole tensor, and
 
 - copies the result back where the tensor is an input of the graph;
-- chooses once more for each write to the same tensor, where there are several in a row.
+- chooses once more for each write to the same tensor, where there are several in a row;
+- stores what is read again in between (``price[:, k]`` of the write before) in a tensor of its own,
+  which is as large as the whole: memory that eager never touches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from traceview.derive.effects.graphs import LOWERED
+from traceview.derive.effects.kernels import STANCES
+from traceview.derive.effects.parts import PAGE_FAULTS
 from traceview.derive.facts.slow_loops import fusion_times
 from traceview.derive.kernel_groups import Origins
+from traceview.derive.limits.generated import GeneratedCode
 from traceview.derive.windows import GENERATED
-from traceview.tables import Tables, from_rows, grouped
+from traceview.tables import Tables, from_rows, grouped, having
 from traceview.torchtext.cpp_work import work_of
 from traceview.torchtext.dtypes import size_of
 from traceview.torchtext.fx import Graph, Node, read_graph, stored_lines
+from traceview.torchtext.output_code import Function
 
 Row = dict[str, Any]
 #: Their second input is what is written; of the others it is the last.
@@ -35,6 +42,8 @@ _GROUP = ("pass", "rank", "group_id")
 #: Fewer elements for each one that has to be written are within what fusion saves.
 _LEAST_WASTE = 4
 _DEEPEST = 64
+#: The least that a system has; not recorded.
+_PAGE_BYTES = 4096
 
 
 class Write(NamedTuple):
@@ -74,7 +83,7 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
         tables["graphs"].filter(kind=LOWERED).iter_rows(named=True), "compile_key", "aot_id"
     )
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
-    origins, times = Origins(tables), fusion_times(tables)
+    origins, times, code = Origins(tables), fusion_times(tables), GeneratedCode(tables)
     known: dict[tuple[Any, ...], list[Write]] = {}
     result = []
     for kernel in ran.iter_rows(named=True):
@@ -96,6 +105,10 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
         scale = times[group][1] / generated if group in times and generated else None
         ms = None if scale is None else (kernel["ms"] or 0.0) * scale
         share = work.share_of_loops(largest.elements)
+        functions = code.functions(kernel["pass"], kernel["graph_key"], kernel["compile_id"])
+        name, size = origin["kernel_name"], largest.elements
+        made = [found for each in functions for found in tensors_made(each, name, size)]
+        copies = made if largest.to_input else made[1:]  # one of them is the result
         result.append(
             {
                 **dict(zip(_GROUP, group, strict=True)),
@@ -103,6 +116,7 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
                 "raw_line": origin["raw_line"],
                 "kernel_name": origin["kernel_name"],
                 "writes": largest.writes,
+                "copies": len(copies) if functions else None,
                 "elements": largest.elements,
                 "changed": largest.changed,
                 "to_input": largest.to_input,
@@ -114,9 +128,36 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
                 "ms": ms,
                 "share": share,
                 "slower_ms": None if ms is None else ms * share * largest.wasted,
+                "pages_ms": _pages_ms(tables, kernel, sum(copies)),
             }
         )
     return from_rows("partial_writes", result)
+
+
+def tensors_made(function: Function, kernel: str, elements: int) -> list[int]:
+    """Bytes of each tensor of ``elements`` that is made for ``kernel`` to write."""
+    names = {a.name for site in function.sites if site.kernel == kernel for a in site.arguments}
+    mine = {name: function.buffers[name] for name in names & function.buffers.keys() if name}
+    return [
+        elements * size_of(buffer.dtype)
+        for name, buffer in mine.items()
+        if buffer.dtype
+        and name not in function.dtypes.keys() | function.reused.keys()
+        and prod(size or 0 for size in buffer.dims) == elements
+    ]
+
+
+def _pages_ms(tables: Tables, kernel: Row, new: int) -> float | None:
+    """Of the page faults that compiled steps have more than eager ones, those of ``new`` bytes."""
+    of_run = {name: kernel[name] for name in ("pass", "rank")}
+    effect = having(tables["waterfall"], effect=PAGE_FAULTS, **of_run)["ms"]
+    counts = having(tables["step_counts"], **of_run).select("stance", "page_faults")
+    faults = dict(counts.drop_nulls().iter_rows())
+    if effect.is_empty() or len(faults) < len(STANCES):
+        return None
+    more = faults["compiled"] - faults["eager"]
+    pages = new * (kernel["count"] or 0.0) / _PAGE_BYTES
+    return effect[0] * min(1.0, pages / more) if more > 0 and effect[0] > 0 else 0.0
 
 
 def _stored(tables: Tables, compile_key: str) -> dict[str, str]:
