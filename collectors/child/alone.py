@@ -13,7 +13,7 @@ from .config import COMPARING_S
 from .driver import Parts
 from .remedies import Trial
 from .replay import NotCompared, Replay
-from .trial import agreement, kind_of, reason_of
+from .trial import Outputs, agreement, exact_of, kind_of, reason_of
 
 
 def compare_functions(parts: Parts, trials: Sequence[Trial]) -> None:
@@ -36,7 +36,7 @@ def compare_functions(parts: Parts, trials: Sequence[Trial]) -> None:
             replay.check_room()
             try:
                 eager = replay.run()
-                exact = _exact(replay)
+                exact = _exact(parts.torch, replay, eager)
                 drawn = {"fallback_random": True} if replay.draws else {}
                 config = parts.torch._inductor.config
                 with trial.switched(), config.patch(compile_threads=1, **drawn):
@@ -55,9 +55,9 @@ def compare_functions(parts: Parts, trials: Sequence[Trial]) -> None:
             parts.recorder.write("output_check", **key, **given, **row)
 
 
-def _exact(replay: Replay) -> dict[str, Any]:
-    """In float64, where its operators know that."""
+def _exact(torch: Any, replay: Replay, eager: Outputs) -> Outputs:
+    """In float64, where its operators know that and draw the same random numbers."""
     try:
-        return replay.run(double=True)
+        return exact_of(torch, replay, eager)
     except Exception:  # noqa: BLE001 - the user's code
         return {}

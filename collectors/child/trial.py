@@ -151,8 +151,9 @@ class _Comparison:
         if not self._remedies:
             self._least = self._sizes()
         self._look("eager_again", None, self._in_time(lambda: replay.run(watch=self._sorted)))
-        drawn = self._eagers_numbers() if self._remedies and replay.draws else {}
-        if replay.scattered:
+        # Code that draws what eager draws has to be new code.
+        drawn = {"fallback_random": True} if self._remedies and replay.draws else {}
+        if drawn or replay.scattered:
             self._torch._dynamo.reset()
         used = CodeUsed()
         known = not (self._remedies or replay.scattered) and used.begin()
@@ -246,22 +247,12 @@ class _Comparison:
                 flips = row.get("differing") or 0
                 self._flips[name] = max(self._flips.get(name, 0), flips)
 
-    def _eagers_numbers(self) -> dict[str, bool]:
-        """Configuration under which compiled code draws what eager draws; it has to be new code."""
-        self._torch._dynamo.reset()
-        return {"fallback_random": True}
-
     def _reference(self) -> str | None:
         """Run in float64; why there is no such reference, or None."""
         try:
-            exact = self._in_time(lambda: self._replay.run(double=True))
+            self._exact = self._in_time(lambda: exact_of(self._torch, self._replay, self._eager))
         except Exception as error:  # noqa: BLE001 - not every operator knows float64
             return reason_of(error)
-        for name, eager in self._eager.items() if self._replay.draws else ():
-            found = agreement(self._torch, eager, eager, exact.get(name))
-            if (found.get("eager_rmse") or 0.0) > _OTHER_NUMBERS * (found.get("scale") or 0.0):
-                return "in float64 it draws different random numbers"
-        self._exact = exact
         return None
 
     def _try(self, run: str, backend: Any, how: Mapping[str, Any], **patch: bool) -> bool | None:
@@ -372,6 +363,16 @@ def reason_of(error: BaseException) -> str:
 
 
 # -- how far apart two outputs are -----------------------------------------------------------------
+
+
+def exact_of(torch: Any, replay: Replay, eager: Outputs) -> Outputs:
+    """What a call gives in float64. Raises `NotCompared` where it then draws other numbers."""
+    exact: Outputs = replay.run(double=True)
+    for name, one in eager.items() if replay.draws else ():
+        found = agreement(torch, one, one, exact.get(name))
+        if (found.get("eager_rmse") or 0.0) > _OTHER_NUMBERS * (found.get("scale") or 0.0):
+            raise NotCompared("in float64 it draws different random numbers")
+    return exact
 
 
 def agreement(
