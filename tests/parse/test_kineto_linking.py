@@ -108,6 +108,21 @@ def test_an_operator_that_hands_on_does_no_work_itself(tmp_path):
     assert categories == {"aten::linear": "other", "aten::addmm": "gemm"}
 
 
+@pytest.mark.parametrize("inner", ["aten::copy_", "aten::linalg_lu_solve"])
+@pytest.mark.parametrize(("took", "category"), [((2, 2, 5), "unlisted"), ((6, 6, 3), "other")])
+def test_an_unknown_operator_works_if_it_takes_longer_than_what_it_calls(
+    tmp_path, inner, took, category
+):
+    """All its calls together: one may have been interrupted."""
+    events = []
+    for start, within in zip((0, 20, 40), took, strict=True):
+        events.append(event("aten::frobnicate", "cpu_op", start, 9))
+        events.append(event(inner, "cpu_op", start + 1, within))
+    tables, _ = read(tmp_path / "t.json", cpp_layout(events))
+    ops = tables["cpu_ops"].filter(name="aten::frobnicate")
+    assert ops["category"].to_list() == [category] * 3
+
+
 def test_a_step_that_begins_inside_an_operator_does_not_break_its_nesting(tmp_path):
     events = [
         event("traceview step 3", "user_annotation", 0, 10),

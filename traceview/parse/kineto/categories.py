@@ -46,8 +46,8 @@ _OPERATORS = tuple(
          r"|_?int_mm|_scaled_mm|_scaled_grouped_mm|_grouped_mm|_addmm_activation|_mkl_linear"
          r"|_?(?:mkldnn_)?linear_pointwise|_?mkldnn_linear\w*|_sparse_semi_structured\w*)$",
          "gemm"),
-        (r"^(?:index|gather|scatter|embedding|take|masked_select|masked_scatter|nonzero|_index_put_impl"
-         r"|_unsafe_index|bucketize)|^(?:index|scatter|embedding)\w*", "indexing"),
+        (r"^(?:index|gather|scatter|_?embedding|take|masked_select|masked_scatter|nonzero|_index_put_impl"
+         r"|_unsafe_index|bucketize)|^(?:index|scatter|_?embedding)\w*", "indexing"),
         (r"^(?:zero|fill)$", "memset"),
         (r"^(?:copy|_to_copy|clone|cat|stack|constant_pad_nd|roll|flip|repeat)$", "copy"),
         (r"^(?:_?(?:log_)?softmax|sum|nansum|mean|max|min|amax|amin|aminmax|argmax|argmin|prod|var|std"
@@ -101,7 +101,8 @@ TORCHS = frozenset(
 #: Categories of work that Inductor has code for.
 FUSIBLE = ("elementwise", "reduction", "normalization", "copy", "memset", "indexing")
 USER_KERNEL = "user_kernel"
-#: An operator of torch's in no family above: it works where no operator within it does.
+#: An operator of torch's in no family above: it works where no operator within it does, or where it
+#: takes longer than they do.
 UNLISTED = "unlisted"
 #: Operators that compute nothing: views, new memory, questions, the way into others.
 _ARRANGES = re.compile(

@@ -120,13 +120,20 @@ def _operators(ops: pl.DataFrame, host: Events, contexts: pl.DataFrame) -> Batch
     )
     self_ns = ops["duration_ns"] - children["children_ns"].fill_null(0)
     # aten::linear that calls aten::addmm only hands on: the work, and the count, are the callee's.
-    # So does an operator of no known family that calls any other.
-    delegates = children["handed_on"].fill_null(False) & ~workless
-    delegates |= children["working"].fill_null(False) & (own["category"] == known[UNLISTED])
+    # So does an operator of no known family that calls others, unless it takes longer than they do
+    # (aten::sort, which copies its input first).
+    unlisted = own["category"] == known[UNLISTED]
+    delegates = children["handed_on"].fill_null(False) & ~workless & ~unlisted
+    unlisted &= children["working"].fill_null(False)
+    calling = pl.DataFrame({"what": ops["what"], "ns": self_ns, "inside": children["children_ns"]})
+    calling = calling.filter(unlisted).group_by("what").sum()
+    working = calling.filter(pl.col("ns") > pl.col("inside"))["what"]
+    delegates |= unlisted & ~ops["what"].is_in(working.implode())
     work = own["category"].set(delegates, known["other"])
     ops = ops.with_columns(self_ns.clip(lower_bound=0).alias("self_ns"), work)
     categories = pl.Series([*known], dtype=pl.String)
     del own, outer, inside, children, self_ns, workless, delegates, work
+    del unlisted, calling, working
     for batch in _batches(ops):
         yield (
             "cpu_ops",
