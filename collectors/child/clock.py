@@ -26,6 +26,7 @@ _SCHEDSTAT = "/proc/thread-self/schedstat"
 #: Roughly what a page takes that is touched for the first time.
 FAULT_MS = 1e-3
 #: Python's oldest generation: a collection of it looks at all objects.
+MOST_ASKED = 256  # calls of gc.collect, of one process
 _FULL = 2
 
 
@@ -54,7 +55,8 @@ def thread_time() -> ThreadTime:
 class Collected:
     """Garbage collections since `start`: how many, their time, and the line of the full ones.
 
-    The stack of one that is not full costs about as much as the collection itself.
+    From the first `start` on, ``asked`` are the full ones that a call of ``gc.collect`` made, in
+    blocks or not. The stack of one that is not full costs about as much as the collection itself.
     """
 
     def __init__(self, frames: Frames) -> None:
@@ -62,19 +64,18 @@ class Collected:
         self._on_collection = self._heard  # each access of a method makes another object
         self._began_ns = self._ns = self._count = self._full = 0
         self._places: Counter[tuple[str, int]] = Counter()
+        self.asked: list[dict[str, Any]] = []
 
     def start(self) -> None:
-        self.stop()
         self._ns = self._count = self._full = 0
         self._places.clear()
-        for each in (Collected._heard, Frames.call_site, Frames.is_user, Frames.is_torch):
-            hide_from_dynamo(each)
-        gc.callbacks.append(self._on_collection)
+        if self._on_collection not in gc.callbacks:
+            for each in (Collected._heard, Frames.call_site, Frames.is_user, Frames.is_torch):
+                hide_from_dynamo(each)
+            gc.callbacks.append(self._on_collection)
 
-    def stop(self) -> dict[str, Any]:
-        """No more of them; keys of the ``block`` event."""
-        if self._on_collection in gc.callbacks:
-            gc.callbacks.remove(self._on_collection)
+    def found(self) -> dict[str, Any]:
+        """Keys of the ``block`` event."""
         ((file, line), _) = next(iter(self._places.most_common(1)), ((None, None), 0))
         return {
             "collections": self._count,
@@ -84,16 +85,29 @@ class Collected:
             "collection_line": line,
         }
 
+    def stop(self) -> None:
+        """Hear no more of them."""
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
+
     def _heard(self, phase: str, info: dict[str, int]) -> None:
         now = time.perf_counter_ns()
         if phase == "start":
             self._began_ns = now
             return
-        self._ns, self._count = self._ns + now - self._began_ns, self._count + 1
-        if info["generation"] == _FULL:
-            self._full += 1
-            if site := self._frames.call_site(sys._getframe(1)):
-                self._places[site["file"], site["line"]] += now - self._began_ns
+        took = now - self._began_ns
+        self._ns, self._count = self._ns + took, self._count + 1
+        if info["generation"] != _FULL:
+            return
+        self._full += 1
+        caller = sys._getframe(1)
+        if site := self._frames.call_site(caller):
+            place = site["file"], site["line"]
+            self._places[place] += took
+            if "collect" in caller.f_code.co_names and len(self.asked) < MOST_ASKED:
+                at = {"file": place[0], "line": place[1]}
+                began_us = (time.time_ns() - took) / 1000
+                self.asked.append({**at, "started_us": began_us, "host_ms": took / 1e6})
 
 
 @dataclass
@@ -171,7 +185,7 @@ class BlockTimer:
         if block is None:
             return
         block.end = self._edge()
-        block.keys.update(self._collected.stop())
+        block.keys.update(self._collected.found())
         used = thread_time().since(block.thread)
         same = get_ident() == block.ident
         faults, host_ms = page_faults() - block.faults, (now - block.opened_ns) / 1e6
@@ -192,7 +206,6 @@ class BlockTimer:
     def drop(self) -> None:
         """Forget an open block: its steps are not what the plan meant."""
         self._open = None
-        self._collected.stop()
 
     def drain(self) -> None:
         """Let the device finish what the other stance has queued.
@@ -202,6 +215,14 @@ class BlockTimer:
         """
         if self.device:
             self._torch.cuda.synchronize()
+
+    def finish(self) -> None:
+        """Write the last blocks, and the calls of ``gc.collect`` that were heard."""
+        self.settle(wait=True)
+        self._collected.stop()
+        for call in self._collected.asked:
+            self._recorder.write("collect_call", **call)
+        self._collected.asked.clear()
 
     def settle(self, *, wait: bool = False) -> None:
         """Write the finished blocks whose events are complete; ``wait`` for them at the end."""

@@ -205,7 +205,7 @@ class Session:
         self._try("copies of modules", parts.copies.finish)
         self._try("frozen weights", parts.frozen.finish)
         self._try("weights that were loaded", parts.loads.finish)
-        self._try("last blocks", lambda: parts.timer.settle(wait=True))
+        self._try("last blocks", parts.timer.finish)
         self._try("the trial under way", self._end_trial)
         parts.stances.look()
         self._steady()

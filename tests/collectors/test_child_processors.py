@@ -33,15 +33,19 @@ def test_collections_are_counted_at_the_line_that_asks_for_the_full_ones(tmp_pat
     counted.start()
     tidy()
     gc.collect(0)
-    keys = counted.stop()
-    gc.collect()
-    assert keys == counted.stop()
+    keys = counted.found()
     assert (keys["collections"] >= 2, keys["full_collections"]) == (True, 1)
     assert keys["collection_ms"] > 0
     line = tidy.__code__.co_firstlineno + 1
     assert (keys["collection_file"], keys["collection_line"]) == (__file__, line)
     counted.start()
-    assert counted.stop()["full_collections"] == 0
+    assert counted.found()["full_collections"] == 0
+    tidy()  # in a block or not
+    counted.stop()
+    tidy()
+    assert [(call["file"], call["line"]) for call in counted.asked] == [(__file__, line)] * 2
+    assert all(call["host_ms"] > 0 for call in counted.asked)
+    assert counted.asked[0]["started_us"] < counted.asked[1]["started_us"]
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,28 @@ def test_what_compiling_collects_is_not_the_steps(make):
     assert not make(**rows).has("block_collections")
 
 
+def collect_calls(count, ms=200.0, every_ms=300.0):
+    """Calls of ``gc.collect`` at one line, in steps of 10 ms; one is in a timed block."""
+    calls = [
+        {"pid": 1, "file": FILE, "line": 25, "host_ms": ms, "started_us": 1e3 * n * every_ms}
+        for n in range(count)
+    ]
+    return in_blocks(0.0, every=10) | {"collect_calls": calls}
+
+
+def test_calls_of_collect_that_are_far_apart_cost_their_part_of_the_time(make):
+    (finding,) = found("ap-garbage-collection", make(**collect_calls(4)))
+    assert finding.title == "67 % of a step is Python's garbage collector (train.py:25)"
+    assert finding.cost.ms_per_step == pytest.approx(20.0)  # 200 ms in 10 steps
+    assert "200 ms each time, and starts again after 300 ms: 4 calls" in finding.evidence[0].text
+    assert "Leave gc.collect() out" in finding.what_to_do
+
+
+@pytest.mark.parametrize("calls", [collect_calls(2), collect_calls(9, ms=1.0)])
+def test_calls_of_collect_between_phases_or_of_no_cost_are_passed_over(make, calls):
+    assert found("ap-garbage-collection", make(**calls)) == ()
+
+
 # -- mem-driver-calls -------------------------------------------------------------------------
 
 

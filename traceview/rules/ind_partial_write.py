@@ -109,7 +109,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             rule="ind-partial-write",
             severity="info" if outcome(tables) == "helped" else severity(tables, ms),
             title=f"{_title(slowest, where)}: {milliseconds(ms)}, {percent(ms / step)} of the step",
-            explanation=_EXPLAINED[to_input] + _stored(slowest),
+            explanation=_EXPLAINED[to_input]
+            + (_STORED.format(slowest["copies"]) if slowest["pages_ms"] else ""),
             cost=Cost(ms, None, _COST + (_OF_PAGES if any(r["pages_ms"] for r in found) else "")),
             confidence="derived",
             location=places[0] if places else None,
@@ -159,10 +160,6 @@ def _title(row: Row, where: str) -> str:
         f"{row['writes']:,} writes in a row{where} go through all {row['elements']:,} elements of "
         "a tensor, each of them"
     )
-
-
-def _stored(row: Row) -> str:
-    return _STORED.format(row["copies"]) if row["copies"] and row["pages_ms"] else ""
 
 
 def _evidence(row: Row) -> Evidence:

@@ -90,7 +90,7 @@ _TABLES = {
     _collected("traceview's own record of the run"): (
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
         "guard_timings", "thread_looks", "busy_threads", "slow_switches", "resets",
-        "loader_starts", "loader_restarts",
+        "loader_starts", "loader_restarts", "collect_calls", "collect_periods",
         "profile_windows", "sources", "notes", "unreadable", "settings", "script_ends",
         "compile_lines", "late_hooks", "module_copies", "frozen_weights",
         "job_lengths", "lost_weights",

@@ -231,6 +231,14 @@ LOADER_STARTS = table("loader_starts", "one iterator over a DataLoader with work
     Column("function", pl.String, "function there"),
 )
 
+COLLECT_CALLS = table("collect_calls", "one full garbage collection that a call of gc.collect made, from the first timed block on (at most 256 a process)",
+    Column("pid", pl.Int64, "process id"),
+    Column("started_us", pl.Float64, "microseconds since the epoch"),
+    Column("host_ms", pl.Float64, "how long it took"),
+    Column("file", pl.String, "user's file of the line that led to it"),
+    Column("line", pl.Int32, "line there"),
+)
+
 RESETS = table("resets", "one torch.compiler.reset() of the script's (at most 1000 a process)",
     Column("pid", pl.Int64, "process id"),
     Column("file", pl.String, "file of the call (user's own)"),

@@ -152,6 +152,14 @@ BLOCK_COLLECTIONS = table("block_collections", "Python's garbage collections in 
     Column("clock", pl.String, "device or host"),
 )
 
+COLLECT_PERIODS = table("collect_periods", "one line that calls gc.collect again and again, steps apart",
+    _FILE,
+    _LINE,
+    Column("calls", pl.Int32, "calls of it, from the first timed block on"),
+    Column("call_ms", pl.Float64, "median host time of a collection"),
+    Column("every_ms", pl.Float64, "median time from the start of one to the start of the next, collection included"),
+)
+
 KERNEL_TUNINGS = table("kernel_tunings", "one of the user's Triton kernels that @triton.autotune times in compiled steps, under one operator",
     Column("kernel", pl.String, "its function's name"),
     Column("operator", pl.String, "the operator that is not torch's around its launches; null: none"),

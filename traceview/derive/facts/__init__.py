@@ -11,6 +11,7 @@ from traceview.derive.facts.breaks import break_sites
 from traceview.derive.facts.host_stalls import (
     block_collections,
     busy_threads,
+    collect_periods,
     host_stalls,
     kernel_tunings,
 )
@@ -48,6 +49,7 @@ _OF_ALL: _Facts = {
     "loader_restarts": loader_restarts,
     "host_stalls": host_stalls,
     "block_collections": block_collections,
+    "collect_periods": collect_periods,
     "kernel_tunings": kernel_tunings,
     "step_shares": step_shares,
     "busy_threads": busy_threads,

@@ -146,6 +146,31 @@ def block_collections(tables: Tables) -> pl.DataFrame | None:
     return from_rows("block_collections", found.select(kept).to_dicts())
 
 
+def collect_periods(tables: Tables) -> pl.DataFrame | None:
+    """Table ``collect_periods``; None where no call was heard.
+
+    With some calls in a run most blocks have none: how often it is shows between the calls.
+    """
+    if not tables.has("collect_calls"):
+        return None
+    key = ("pass", "rank", "pid", "file", "line")
+    found = (
+        tables["collect_calls"]
+        .drop_nulls(["file", "line"])
+        .sort("started_us")
+        .group_by(key, maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int32).alias("calls"),
+            pl.col("host_ms").median().alias("call_ms"),
+            (pl.col("started_us").diff().median() / 1e3).alias("every_ms"),
+        )
+        .filter(pl.col("every_ms") > pl.col("call_ms"))
+        .sort("calls", descending=True, maintain_order=True)
+    )
+    kept = from_rows("collect_periods", []).columns
+    return from_rows("collect_periods", found.select(kept).to_dicts())
+
+
 def _operators(tables: Tables, names: list[str]) -> pl.DataFrame:
     """``what`` (an operator's name), its line with most time and the line that calls it."""
     events = tables["line_ops"].with_columns(pl.col("rank").fill_null(-1)).sort("start_ns")

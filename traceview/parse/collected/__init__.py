@@ -42,6 +42,7 @@ _OPTIONAL = (
     ("guard_timings", "guard_timing"),
     ("thread_looks", "thread_look"),
     ("loader_starts", "loader_start"),
+    ("collect_calls", "collect_call"),
     ("end_checks", "end_check"),
     ("output_trials", "output_trial"),
     ("output_checks", "output_check"),
