@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, NamedTuple
 
-from .frames import Frames
+from .frames import OURS, Frames
 from .memory import Memory, page_faults
 from .pairs import Block, Pair, paired
 from .plan import OpenBlock
@@ -100,11 +100,13 @@ class Collected:
         if info["generation"] != _FULL:
             return
         self._full += 1
-        caller = sys._getframe(1)
-        if site := self._frames.call_site(caller):
+        caller = sys._getframe().f_back  # none where the interpreter ends
+        if caller is not None and (site := self._frames.call_site(caller)):
             place = site["file"], site["line"]
             self._places[place] += took
-            if "collect" in caller.f_code.co_names and len(self.asked) < MOST_ASKED:
+            code = caller.f_code
+            asked = "collect" in code.co_names and not code.co_filename.startswith(OURS)
+            if asked and len(self.asked) < MOST_ASKED:
                 at = {"file": place[0], "line": place[1]}
                 began_us = (time.time_ns() - took) / 1000
                 self.asked.append({**at, "started_us": began_us, "host_ms": took / 1e6})

@@ -134,7 +134,7 @@ class _Replayed:
                 args, kwargs = next(turns)
                 result = call(*args, **kwargs)
             del result
-            timer.settle(wait=True)
+            timer.finish()
             driver.conclude_trial()
 
 

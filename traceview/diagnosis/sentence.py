@@ -128,7 +128,11 @@ def _remarks(
 ) -> Iterable[str]:
     """What follows the headline: noise, reasons, advice."""
     low, high = verdict.speedup_interval or (1.0, 1.0)
-    if verdict.outcome in ("helped", "hurt", "neutral") and _drifted(verdict):
+    if (
+        verdict.outcome in ("helped", "hurt", "neutral")
+        and _drifted(verdict)
+        and not is_noisy(verdict)
+    ):
         yield (
             "Step times drifted during the run: the ratio compares blocks that follow each other, "
             "and the two medians do not."
