@@ -26,8 +26,8 @@ _SCHEDSTAT = "/proc/thread-self/schedstat"
 #: Roughly what a page takes that is touched for the first time.
 FAULT_MS = 1e-3
 #: Python's oldest generation: a collection of it looks at all objects.
-MOST_ASKED = 256  # calls of gc.collect, of one process
 _FULL = 2
+MOST_ASKED = 256  # calls of gc.collect, of one process
 
 
 class ThreadTime(NamedTuple):
@@ -102,12 +102,11 @@ class Collected:
         self._full += 1
         caller = sys._getframe().f_back  # none where the interpreter ends
         if caller is not None and (site := self._frames.call_site(caller)):
-            place = site["file"], site["line"]
-            self._places[place] += took
+            at = {"file": site["file"], "line": site["line"]}
+            self._places[at["file"], at["line"]] += took
             code = caller.f_code
             asked = "collect" in code.co_names and not code.co_filename.startswith(OURS)
             if asked and len(self.asked) < MOST_ASKED:
-                at = {"file": place[0], "line": place[1]}
                 began_us = (time.time_ns() - took) / 1000
                 self.asked.append({**at, "started_us": began_us, "host_ms": took / 1e6})
 

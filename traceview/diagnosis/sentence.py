@@ -45,8 +45,7 @@ def worded(
     a sentence on other callables; ``story``: a post-mortem's job, whose words come first.
     """
     headline = story.headline if story else _headline(verdict, reason)
-    timed = verdict.speedup is not None and verdict.outcome in ("helped", "hurt", "neutral")
-    support = _support(verdict) if timed else ""
+    support = _support(verdict) if _is_timed(verdict) else ""
     titles = {found.code: found.title.rstrip(".") for found in reversed([*everyone(findings)])}
     remarks = tuple(
         filter(
@@ -99,11 +98,17 @@ def is_noisy(verdict: Verdict) -> bool:
     return verdict.outcome == "neutral" and high > NOISY * low
 
 
+def _is_timed(verdict: Verdict) -> bool:
+    """Whether the outcome is a measured one."""
+    return verdict.speedup is not None and verdict.outcome in ("helped", "hurt", "neutral")
+
+
 def _drifted(verdict: Verdict) -> bool:
     """Whether the ratio of the pairs and the two medians disagree on which side is faster."""
-    if not verdict.eager_ms or not verdict.compiled_ms or verdict.speedup is None:
+    eager, compiled, speedup = verdict.eager_ms, verdict.compiled_ms, verdict.speedup
+    if not _is_timed(verdict) or is_noisy(verdict) or not (eager and compiled and speedup):
         return False
-    medians, pairs = round(verdict.eager_ms / verdict.compiled_ms, 2), round(verdict.speedup, 2)
+    medians, pairs = round(eager / compiled, 2), round(speedup, 2)
     return min(medians, pairs) < 1.0 < max(medians, pairs)
 
 
@@ -128,11 +133,7 @@ def _remarks(
 ) -> Iterable[str]:
     """What follows the headline: noise, reasons, advice."""
     low, high = verdict.speedup_interval or (1.0, 1.0)
-    if (
-        verdict.outcome in ("helped", "hurt", "neutral")
-        and _drifted(verdict)
-        and not is_noisy(verdict)
-    ):
+    if _drifted(verdict):
         yield (
             "Step times drifted during the run: the ratio compares blocks that follow each other, "
             "and the two medians do not."

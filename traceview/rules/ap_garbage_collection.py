@@ -84,8 +84,8 @@ class _Seen(NamedTuple):
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding, at the line where collecting takes most time."""
     step = step_ms(tables, "compiled") or 0.0
-    enough = (s for s in _seen(tables, step) if s.ms and s.ms >= least_share * s.step)
-    seen = next(enough, None)
+    known = (way for way in _ways(tables, step) if way.ms and way.step)
+    seen = next((way for way in known if way.ms >= least_share * way.step), None)
     if seen is None:
         return
     places = [
@@ -117,7 +117,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     )
 
 
-def _seen(tables: Tables, step: float) -> Iterator[_Seen]:
+def _ways(tables: Tables, step: float) -> Iterator[_Seen]:
     """In the window's steps; in the timed blocks; from one call of ``gc.collect`` to the next."""
     where = first_rank(rows(tables, "host_stalls", kind="collection"))
     if where and (where[0]["steps"] or 0.0) >= MOST_STEPS:
@@ -136,7 +136,7 @@ def _seen(tables: Tables, step: float) -> Iterator[_Seen]:
         yield _Seen([blocks], blocks["ms"], blocks["step_ms"], blocks["full"] >= FEWEST, proof)
     for calls in first_rank(rows(tables, "collect_periods"))[:1]:
         ms, every = calls["call_ms"], calls["every_ms"]
-        if step and calls["calls"] >= FEWEST_CALLS:
+        if calls["calls"] >= FEWEST_CALLS:
             a_step = ms * step / (every - ms)  # in between are as many steps as fit there
             text = (
                 f"gc.collect() takes {milliseconds(ms)} each time, and starts again after "

@@ -67,6 +67,8 @@ EXPLAINS = frozenset({"fusion", "page_faults"})
 
 #: Less of a step is not worth a change of the code, and within what a profile is wrong by.
 LEAST_SHARE = 0.10
+_COST = "of the kernels, the loops through the whole tensor less what is written"
+_OF_PAGES = "; and new memory for tensors as large as the whole"
 _IN_PLACE = Snippet(
     "python",
     "book[:, i] = x                           # not book.t()[i] = x\n"
@@ -81,10 +83,6 @@ _STACKED = Snippet(
     "    parts.append(state)  # not out[:, t] = state\n"
     "out = torch.stack(parts, 1)",
 )
-
-
-_COST = "of the kernels, the loops through the whole tensor less what is written"
-_OF_PAGES = "; and new memory for tensors as large as the whole"
 
 
 def _ms(row: Row) -> float:

@@ -83,7 +83,7 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
         tables["graphs"].filter(kind=LOWERED).iter_rows(named=True), "compile_key", "aot_id"
     )
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
-    origins, times, code = Origins(tables), fusion_times(tables), GeneratedCode(tables)
+    origins, times = Origins(tables), fusion_times(tables)
     known: dict[tuple[Any, ...], list[Write]] = {}
     result = []
     for kernel in ran.iter_rows(named=True):
@@ -105,7 +105,8 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
         scale = times[group][1] / generated if group in times and generated else None
         ms = None if scale is None else (kernel["ms"] or 0.0) * scale
         share = work.share_of_loops(largest.elements)
-        functions = code.functions(kernel["pass"], kernel["graph_key"], kernel["compile_id"])
+        places = kernel["graph_key"], kernel["compile_id"]
+        functions = tables.once(GeneratedCode).functions(kernel["pass"], *places)
         name, size = origin["kernel_name"], largest.elements
         made = [found for each in functions for found in tensors_made(each, name, size)]
         copies = made if largest.to_input else made[1:]  # one of them is the result
