@@ -7,6 +7,8 @@ are read from the last profiler window's trace, the largest ones (by operations)
 random data as they are and every way there is, in turns: one ``shape_trial`` event each. Attention
 that ran as separate operators is whole in the eager window's trace only, and so is attention with a
 mask. It is timed where the mask is a causal one (`causal_mask`), against ``is_causal=True``.
+A Fourier transform is timed where its length has a factor that libraries have no code for, against
+the next length without one.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import prod
@@ -41,16 +43,23 @@ _MOST_CALLS = 200
 _PRODUCTS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0, "aten::baddbmm": 1}
 _CONVOLUTIONS = {"aten::convolution": 0}
 _ATTENTION = {"aten::scaled_dot_product_attention": 0}
-_OPERATORS = {**_PRODUCTS, **_CONVOLUTIONS, **_ATTENTION}
+_TRANSFORMS = {"aten::_fft_r2c": 0, "aten::_fft_c2r": 0, "aten::_fft_c2c": 0}
+_OPERATORS = {**_PRODUCTS, **_CONVOLUTIONS, **_ATTENTION, **_TRANSFORMS}
+#: Factors of a length that MKL, pocketfft and cuFFT have code of their own for, and of a fast one.
+_KNOWN_FACTORS, _FAST_FACTORS = (2, 3, 5, 7, 11, 13), (2, 3, 5)
 _NAMES = "|".join(_OPERATORS).encode()
 _EVENT = re.compile(rb'"name": "(' + _NAMES + rb')".{0,400}?"args": (\{[^}]*\})', re.DOTALL)
 _SEPARATE = b'"name": "aten::_scaled_dot_product_attention_math"'
 _DTYPES = {"float": "float32", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
 _MASKS = {**_DTYPES, "bool": "bool"}
+_SIGNALS = {
+    **{"float": "float32", "double": "float64"},
+    **{"c10::complex<float>": "complex64", "c10::complex<double>": "complex128"},
+}
 _BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
 
 #: Operator; sizes, strides and dtypes of its operands; values of its other arguments, of attention
-#: "causal" or the mask's dtype.
+#: "causal" or the mask's dtype, of a transform its dimensions and the signal's lengths there.
 Work = tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], str, str]
 Act = Callable[[], object]
 
@@ -58,12 +67,7 @@ Act = Callable[[], object]
 def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
     """Time the step's heaviest shapes for about 2 s."""
     deadline = time.monotonic() + BUDGET_S
-    folder = recorder.raw / "profile"
-    traces = {
-        stance: max(found, key=lambda path: path.stat().st_mtime)
-        for stance in ("compiled", "eager")
-        if (found := [*folder.glob(f"{stance}-{recorder.pid}*[0-9].json.gz")])
-    }
+    traces = dict(_last_traces(recorder.raw / "profile", recorder.pid))
     works = next(filter(None, map(heaviest, traces.values())), {})
     if "eager" in traces:
         works = {**separate_attention(traces["eager"]), **works}
@@ -81,13 +85,22 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
                         "shape_trial",
                         device=name,
                         op=work[0],
-                        shape=", ".join("x".join(map(str, size)) for size in work[1]),
+                        shape=", ".join("x".join(map(str, size)) for size in _shapes(work)),
                         dtype=work[3],
                         count=count,
                         way=way,
                         value=seconds * 1e6,
                         clock="device" if device else "host",
                     )
+
+
+def _last_traces(folder: Path, pid: int) -> Iterator[tuple[str, Path]]:
+    """The last window of each stance: ``compiled-7.json.gz``, ``compiled-7-2.json.gz``."""
+    for stance in ("compiled", "eager"):
+        name = re.compile(rf"{stance}-{pid}(-of-\w+)?(-\d+)?\.json\.gz")
+        found = [path for path in folder.glob(f"{stance}-*.json.gz") if name.fullmatch(path.name)]
+        if found:
+            yield stance, max(found, key=lambda path: path.stat().st_mtime)
 
 
 def heaviest(trace: Path) -> dict[Work, float]:
@@ -129,12 +142,14 @@ def _work(name: str, arguments: bytes) -> Work | None:
         args = json.loads(arguments)
         dims, types = args["Input Dims"], args["Input type"]
         strides, values = args["Input Strides"], args.get("Concrete Inputs", [])
+        if name in _TRANSFORMS:
+            return _transform(name, dims[0], strides[0], types[0], values)
         first = _OPERATORS[name]
         last = first + (3 if name in _ATTENTION else 2)
         sizes = tuple(tuple(size) for size in dims[first:last])
         steps = tuple(tuple(step) for step in strides[first:last])
         kinds = {_DTYPES[kind] for kind in types[first:last]}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, IndexError):
         return None
     if len(kinds) != 1 or any(len(size) < 2 or not prod(size) for size in sizes):
         return None
@@ -149,6 +164,45 @@ def _work(name: str, arguments: bytes) -> Work | None:
             if not settings:
                 return None
     return name, sizes, steps, kinds.pop(), settings
+
+
+def _transform(
+    name: str, size: list[int], strides: list[int], kind: str, values: list[str]
+) -> Work | None:
+    """None where its lengths are fast ones."""
+    over = json.loads(values[1])
+    lengths = [size[dim] for dim in over]
+    if name == "aten::_fft_c2r":
+        lengths[-1] = int(values[3])
+    if 0 not in size and any(_without(n, _KNOWN_FACTORS) > 1 for n in lengths):
+        settings = json.dumps([over, lengths])
+        return name, (tuple(size),), (tuple(strides),), _SIGNALS[kind], settings
+    return None
+
+
+def _without(number: int, factors: Sequence[int]) -> int:
+    """What is left of a number after these factors."""
+    for factor in factors:
+        while number > 1 and number % factor == 0:
+            number //= factor
+    return number
+
+
+def fast_length(length: int) -> int:
+    """The next length with small factors only, this one if it has no others."""
+    while _without(length, _FAST_FACTORS) > 1:
+        length += 1
+    return length
+
+
+def _shapes(work: Work) -> tuple[tuple[int, ...], ...]:
+    """Sizes of the operands; of a transform that of the signal, not of half a spectrum."""
+    if work[0] not in _TRANSFORMS:
+        return work[1]
+    size = list(work[1][0])
+    for dim, length in zip(*json.loads(work[4]), strict=True):
+        size[dim] = length
+    return (tuple(size),)
 
 
 def causal_mask(torch: Any, sizes: tuple[tuple[int, ...], ...], dtype: str) -> bool:
@@ -181,6 +235,9 @@ def causal_mask(torch: Any, sizes: tuple[tuple[int, ...], ...], dtype: str) -> b
 
 def _operations(work: Work) -> int:
     """Operations, as far as needed to compare shapes."""
+    if work[0] in _TRANSFORMS:
+        (signal,) = _shapes(work)
+        return 5 * prod(signal) * max(signal).bit_length()
     name, (left, right, *_), *_ = work
     if name in _CONVOLUTIONS:
         return prod(left) * prod(right) // max(1, left[1])
@@ -236,6 +293,11 @@ def _mask(torch: Any, work: Work, device: bool) -> Any:
 def _act(torch: Any, work: Work, device: bool) -> Any:
     """The function that does it with its operands."""
     name, settings = work[0], work[4]
+    if name in _TRANSFORMS:
+        over, lengths = json.loads(settings)
+        last = lengths[-1] if name == "aten::_fft_c2r" else True  # one-sided, or forward
+        transform = getattr(torch.ops.aten, name.removeprefix("aten::")).default
+        return lambda signal: transform(signal, over, 0, last)
     if name in _PRODUCTS:
         return torch.bmm if len(work[1][0]) == 3 else torch.mm
     if name in _ATTENTION:
@@ -258,6 +320,12 @@ def _others(
 ) -> Iterator[tuple[str, Callable[[], float]]]:
     """The other ways to do ``work``; operands in another dtype or format are made before."""
     name, dtype = work[0], work[3]
+    if name in _TRANSFORMS:
+        longer, lengths = _longer(work)
+        signal = operands[0].new_empty(longer[1][0]).normal_()
+        words = "x".join(map(str, lengths))
+        yield f"length {words}", partial(clock, partial(_act(torch, longer, device), signal))
+        return
     if _has_mask(work):
         attention = torch.nn.functional.scaled_dot_product_attention
         yield IS_CAUSAL, partial(clock, partial(attention, *operands, is_causal=True))
@@ -293,6 +361,18 @@ def _others(
                 act(*operands)  # raises where it cannot
                 words = backend.lower().replace("_", " ")
                 yield words, partial(_within, partial(sdpa_kernel, kind), clock, operands, act)
+
+
+def _longer(work: Work) -> tuple[Work, list[int]]:
+    """The same transform of fast lengths, and these."""
+    over, lengths = json.loads(work[4])
+    fast = [fast_length(n) for n in lengths]
+    size = list(work[1][0])
+    for dim, length in zip(over, fast, strict=True):
+        size[dim] = length
+    if work[0] == "aten::_fft_c2r":
+        size[over[-1]] = fast[-1] // 2 + 1
+    return (work[0], (tuple(size),), (), work[3], json.dumps([over, fast])), fast
 
 
 def _within(

@@ -46,6 +46,47 @@ def test_the_heaviest_shapes_come_first_with_their_calls_in_a_step(raw):
     ]
 
 
+@pytest.mark.parametrize("name", ["compiled-7.json.gz", "compiled-7-of-1-3.json.gz"])
+def test_the_last_window_of_the_process_is_read(raw, name):
+    folder = raw / "profile"
+    (folder / "compiled-7-2.json.gz").rename(folder / name)
+    for other in ("compiled-7-lines.json.gz", "compiled-71.json.gz", "compiled-7-lines-2.json.gz"):
+        (folder / other).write_bytes(b"")
+    assert dict(shape_trials._last_traces(folder, 7)) == {"compiled": folder / name}
+
+
+def transform(name, size, values):
+    kind = "float" if name == "aten::_fft_r2c" else "c10::complex<float>"
+    return event(name, [size, [], [], []], [[size[-1], 1], [], [], []], values, kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "values", "shape", "longer"),
+    [
+        ("aten::_fft_r2c", [2, 509], ["", "[1]", "0", "True"], "2x509", "length 512"),
+        ("aten::_fft_c2r", [2, 255], ["", "[1]", "2", "509"], "2x509", "length 512"),
+        ("aten::_fft_c2c", [37, 34], ["", "[0, 1]", "0", "True"], "37x34", "length 40x36"),
+        ("aten::_fft_r2c", [2, 26 * 7], ["", "[1]", "0", "True"], None, None),
+    ],
+)
+def test_a_transform_of_a_slow_length_is_timed_with_a_fast_one(
+    tmp_path, name, size, values, shape, longer
+):
+    torch = pytest.importorskip("torch")
+    text = json.dumps({"traceEvents": [transform(name, size, values)]}, indent=2)
+    (tmp_path / "profile").mkdir()
+    (tmp_path / "profile" / "compiled-7.json.gz").write_bytes(gzip.compress(text.encode()))
+    written = []
+    recorder = SimpleNamespace(
+        raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
+    )
+    shape_trials.write_shape_trials(torch, recorder, device=False)
+    assert [(each["way"], each["shape"]) for each in written] == (
+        [("as it is", shape), (longer, shape)] if longer else []
+    )
+    assert all(each["value"] > 0 for each in written)
+
+
 def test_a_convolution_is_timed_in_another_memory_format(raw):
     torch = pytest.importorskip("torch")
     written = []

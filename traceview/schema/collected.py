@@ -368,14 +368,14 @@ CEILINGS = table("ceilings", "what one device of this run can do, measured after
     Column("clock", pl.String, "device or host"),
 )
 
-SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest products, convolutions or attentions, measured after the last step",
+SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest products, convolutions, attentions or Fourier transforms, measured after the last step",
     Column("pid", pl.Int64, "process id"),
     Column("device", pl.String, "cuda:0, cpu"),
     Column("op", pl.String, "operator that had these shapes in the step"),
-    Column("shape", pl.String, "sizes of its operands"),
+    Column("shape", pl.String, "sizes of its operands; of a Fourier transform of the signal"),
     Column("dtype", pl.String, "in the step"),
     Column("count", pl.Float64, "calls per step"),
-    Column("way", pl.String, "as it is, TF32, bfloat16, float32 (of what is in less, on a CPU), channels last, contiguous, a backend of attention, or is_causal=True (of attention with a causal mask)"),
+    Column("way", pl.String, "as it is, TF32, bfloat16, float32 (of what is in less, on a CPU), channels last, contiguous, a backend of attention, is_causal=True (of attention with a causal mask), or length 32768 (of a transform, the next length with small factors)"),
     Column("value", pl.Float64, "us of a call, median"),
     Column("clock", pl.String, "device or host"),
 )

@@ -62,7 +62,7 @@ def shape_gains(tables: Tables) -> pl.DataFrame:
     """
     trials = tables["shape_trials"]
     names = trials["op"].unique().drop_nulls().to_list()
-    kinds = {name: operator_category(name) for name in names}
+    kinds = {name: operator_category(name) or "fft" for name in names}
     key = ["pass", "rank", "op", "shape", "dtype", "count", "clock"]
     base = trials.filter(way=_AS_IT_IS).select(*key, base="value")
     both = (
