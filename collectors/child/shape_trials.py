@@ -189,8 +189,11 @@ def _without(number: int, factors: Sequence[int]) -> int:
 
 
 def fast_length(length: int) -> int:
-    """The next length with small factors only, this one if it has no others."""
-    while _without(length, _FAST_FACTORS) > 1:
+    """The next length with small factors only, this one if it has no others.
+
+    It is even: a real transform of an odd length can't be done as a complex one of half the length.
+    """
+    while length % 2 or _without(length, _FAST_FACTORS) > 1:
         length += 1
     return length
 

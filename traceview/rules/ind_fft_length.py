@@ -10,8 +10,8 @@ that length (Bluestein's algorithm). `torch.compile` leaves transforms to these 
 
 ## Evidence
 The profiled step has a transform of a length with a factor above 13. At the script's end it is
-timed on random data, as it is and with the next length that has the factors 2, 3 and 5 only. The
-saving is that part of the transforms in a compiled step.
+timed on random data, as it is and with the next even length that has the factors 2, 3 and 5 only.
+The saving is that part of the transforms in a compiled step.
 
 ## What to do
 Where the transform is part of a convolution or a correlation, any length will do that is as long as
@@ -51,7 +51,7 @@ from traceview.rules.kit import (
 from traceview.torchtext.fx import read_graph
 
 CODE = "TV433"
-NEEDS = frozenset({"shape_gains|ceilings", "graphs", "kernel_groups", "step_counts"})
+NEEDS = frozenset({"shape_gains", "graphs", "kernel_groups", "step_counts"})
 SEVERITIES = ("warning", "info")
 
 #: A smaller gain is hard to tell from noise.
