@@ -21,8 +21,8 @@ waits for its next call looks the same.
 Where a DataLoader's iterator is made again every few steps, so that its worker processes start each
 time, the collector records how long that and the wait for the first batch take.
 
-A warning where it is more than half of the step and the host is busy meanwhile. Otherwise
-information: waiting (for a queue, a file, a network, a sleep) may be what the script is for.
+A warning where it is more than half of the step and the host is busy. Otherwise information:
+waiting (for a queue, a file, a network, a sleep) may be what the script is for.
 Operators in no compiled graph are information, unless a GPU waits for their launches for more than
 half of the step, or a sparse tensor is coalesced again. Unless it is waiting, the finding is ranked
 among the causes by its cost.
@@ -117,6 +117,9 @@ _OPERATORS = "operators"
 #: What starts worker processes again: iterators over one loader, or each time another loader.
 _WORKERS, _LOADERS = "workers", "loaders"
 _EAGER = "operators outside of compiled code"
+_MOVE = "Move these operators into a function that is compiled."
+_COALESCE = "Call .coalesce() once, where the sparse tensor is made, and keep the result."
+_SAME = "Do it ahead of the step, or less of it: compiled code would call the same operators."
 _NAMES = {
     _OPERATORS: "operators in eager",
     "loading": "loading data",
@@ -130,7 +133,7 @@ class Part(msgspec.Struct, frozen=True):
 
     Where no line has half of it, but one that calls them has, that comes before them. ``waits_ms``:
     of it, a device waits for launches. ``calls``: steps of an optimizer; ``lists``: of its lists of
-    tensors, how many have a single one.
+    tensors, how many have a single one. ``advice``: what to do with operators.
     """
 
     kind: str
@@ -140,6 +143,7 @@ class Part(msgspec.Struct, frozen=True):
     waits_ms: float = 0.0
     calls: float = 0.0
     lists: float = 0.0
+    advice: str = _MOVE
 
 
 def check(
@@ -170,11 +174,11 @@ def check(
         ms = step * sum(row["share"] or 0.0 for row in mine)
         if kind == "copies" and not what:
             ms = max(0.0, ms - own)
-        waits = sum(row["waits_ms"] or 0.0 for row in mine)
         places = tuple(filter(None, lines))
-        waits = ms * waits / of_ms if of_ms else 0.0
+        waits = ms * sum(row["waits_ms"] or 0.0 for row in mine) / of_ms if of_ms else 0.0
         calls = max(row["calls"] or 0.0 for row in mine)
-        found.append(Part(kind, ms, places, what, waits, calls))
+        same = sum(row["same_ms"] or 0.0 for row in mine) > of_ms / 2
+        found.append(Part(kind, ms, places, what, waits, calls, 0.0, _SAME if same else _MOVE))
         lists, tensors = mine[0]["lists"] or 0.0, mine[0]["list_tensors"] or MANY_STEPS
         if lists >= MANY_STEPS and tensors < 2:  # a list is there for more than one
             found[-1] = replace(found[-1], lists=lists)
@@ -282,11 +286,7 @@ def _eager(
         location=where[0] if where else None,
         evidence=tuple(evidence),
         what_to_do=" ".join(
-            _of_optimizer(part)
-            if part.what
-            else "Call .coalesce() once, where the sparse tensor is made, and keep the result."
-            if again
-            else "Move these operators into a function that is compiled."
+            _of_optimizer(part) if part.what else _COALESCE if again else part.advice
             for part in named
         ),
         also_at=tuple(dict.fromkeys(where[1:4])),

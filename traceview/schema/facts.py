@@ -102,6 +102,7 @@ OUTSIDE_WORK = table("outside_work", "what one line adds to a compiled step outs
     Column("ms", pl.Float64, "per step, on the step as timed; null: a line that runs while a batch is fetched, whose time is that of the line that asks for the batch"),
     Column("callers", pl.List(pl.String), "of operators, file:line of each line that was being run around it, innermost first, without those around the compiled call"),
     Column("waits_ms", pl.Float64, "of ms of operators, what a device waits for their launches; null: not of operators"),
+    Column("same_ms", pl.Float64, "of ms of operators, in libraries' operators and random numbers, which compiled code would call as well; null: not of operators"),
     Column("calls", pl.Float64, "of an optimizer, its steps per step of the script's; null: not of one, or not known"),
     Column("lists", pl.Float64, "of an optimizer whose operators take lists of tensors (foreach or fused), calls of the one it calls least, in one of its steps, median; null: not of one, or it has no such operators"),
     Column("list_tensors", pl.Float64, "tensors in the list of such a call, median"),

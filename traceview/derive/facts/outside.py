@@ -20,6 +20,7 @@ from traceview.derive.facts.rows import first_rank, rows
 from traceview.derive.origins.tree import nearest, parents
 from traceview.derive.origins.work import listed
 from traceview.derive.outcome import CUT_SHORT
+from traceview.parse.kineto.categories import FUSIBLE
 from traceview.tables import Tables, from_rows, having
 from traceview.torchtext import marks
 
@@ -38,6 +39,10 @@ _COLLECTIVE = "c10d::"
 _COALESCE, _MAKE_SPARSE = "aten::_coalesce", "aten::sparse_coo_tensor"
 #: Operators that an optimizer calls once for all tensors of a group.
 _ON_LISTS = r"^aten::(_foreach|_fused)_"
+#: Random numbers, which a generator of the script's keeps out of compiled code.
+_DRAWS = r"^aten::(uniform|normal|bernoulli|random|exponential|poisson|multinomial|randperm)_?$"
+#: What compiled code would call as well.
+_SAME = ~pl.col("category").is_in([*FUSIBLE, "other"]) | pl.col("what").str.contains(_DRAWS)
 #: Shorter stretches of Python are the way from one operator to the next, not work of their own.
 SHORT_PYTHON_MS = 0.05
 
@@ -250,8 +255,9 @@ def _operators(
     working = eager.filter(
         pl.col("category").is_in(busy) | of_no_category,
         ~pl.col("category").str.starts_with("generated"),
-    ).with_columns(waits_ms=0.0)
-    waiting = eager.filter(pl.col("category") == LAUNCH_BOUND).with_columns(waits_ms="ms")
+    ).with_columns(waits_ms=0.0, same_ms=pl.when(_SAME).then("ms").otherwise(0.0))
+    waiting = eager.filter(pl.col("category") == LAUNCH_BOUND)
+    waiting = waiting.with_columns(waits_ms="ms", same_ms=0.0)
     is_python = pl.col("what") == "Python"
     between = waiting.filter(is_python)
     found = pl.concat([working, waiting.filter(~is_python)])
@@ -293,7 +299,7 @@ def _operators(
     steps = counts.group_by("optimizer").agg(pl.col("calls").median())
     found = found.join(steps, on="optimizer", how="left", maintain_order="left")
     sums = found.group_by(name.alias("what"), *_PLACE, maintain_order=True).agg(
-        pl.col("ms", "waits_ms").sum(), pl.col("calls").first()
+        pl.col("ms", "waits_ms", "same_ms").sum(), pl.col("calls").first()
     )
     ordered = sums.sort(known, "ms", descending=True, maintain_order=True)
     around = _callers(lines)
