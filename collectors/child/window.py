@@ -279,7 +279,8 @@ class Window:
         profiler.export_chrome_trace(str(scratch))
         scratch.chmod(0o600)
         scratch.replace(path)
-        for each in earlier:  # of a stance's windows the last one is read
+        # Of a stance's windows the last one is read; that of replayed calls, if a step is no more.
+        for each in () if self.replayed else earlier:
             each.unlink(missing_ok=True)
         earlier.append(path)
         return path

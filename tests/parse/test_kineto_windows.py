@@ -68,6 +68,25 @@ def test_the_last_window_of_a_process_counts(tmp_path):
     assert [(w.path.name, w.rank) for w in windows(run, record)] == [("eager-5-2.json.gz", 0)]
 
 
+def block(stance, ms, **more):
+    needed = {"event": "block", "block_index": 0, "first_step": 9, "stance": stance, "steps": 10}
+    return needed | {"duration_ms": 10 * ms} | more
+
+
+@pytest.mark.parametrize(
+    ("call_ms", "counts"), [(1.02, "eager-5-2.json.gz"), (0.4, "eager-5.json.gz")]
+)
+def test_a_window_of_replayed_calls_counts_where_a_step_is_no_more(tmp_path, call_ms, counts):
+    events = [
+        profile("eager", "profile/eager-5.json.gz"),
+        *(block("eager", ms) for ms in (1.0, 1.01, 1.03)),
+        block("eager", call_ms, replayed=True),
+        profile("eager", "profile/eager-5-2.json.gz") | {"replayed": True},
+    ]
+    run, record = run_of(tmp_path, {5: (0, events)})
+    assert [w.path.name for w in windows(run, record)] == [counts]
+
+
 def test_a_forked_worker_of_the_same_rank_is_left_out_and_other_ranks_are_not(tmp_path):
     processes = {
         5: (0, [profile("eager", "profile/a.json.gz")]),

@@ -19,8 +19,8 @@ from traceview.derive.bootstrap import (
     ratio_interval,
     weighted_median,
 )
-from traceview.derive.pairs import per_step_ms
 from traceview.derive.processes import Row, main_processes, of_process
+from traceview.parse.collected.replays import per_step_ms
 from traceview.tables import Tables
 
 #: Usable pairs below which no verdict rests on them.

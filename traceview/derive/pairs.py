@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from traceview.parse.collected.replays import ENOUGH_OWN, are_alike, per_step_ms
 from traceview.tables import Tables, from_rows
 
 #: Full-size pairs from which on the smaller, earlier ones are not needed: resampling needs six.
@@ -31,12 +32,8 @@ ENOUGH_FULL_SIZE = 6
 #: A pair of less than this part of the largest pair's steps is from the time of growing; such pairs
 #: count all the same if they hold this part of all steps.
 FULL_SIZE, NEEDED = 0.5, 0.3
-#: The script's own pairs from which on they are not given up for replayed ones.
-ENOUGH_OWN = 3
 #: Steps, the last ones before blocks: where half of them compile, the script does not settle.
 WATCHED, _BEFORE_BLOCKS = 10, ("cold", "warmup")
-#: Replayed calls take the time of the script's steps if they lie among its blocks, or so near.
-SAME_TIME = 0.05
 #: A block is another kind of work if it is this many scaled MADs away *and* off by this ratio.
 ROBUST_Z = 5.0
 RATIO = 1.5
@@ -164,13 +161,6 @@ def paired(
     return found
 
 
-def per_step_ms(block: Row) -> float | None:
-    """Milliseconds of one step of a block by its own clock; None without steps or time."""
-    if not block["steps"] or not block["duration_ms"] or block["duration_ms"] <= 0:
-        return None
-    return float(block["duration_ms"]) / int(block["steps"])
-
-
 def _judge(pairs: list[Pair], never_quiet: bool) -> None:
     """Write into each pair why it is left out, if it is, or how much it weighs."""
     for pair in pairs:
@@ -238,8 +228,7 @@ def _own_or_replayed(pairs: list[Pair]) -> list[Pair]:
         steps, calls = (
             [per_step_ms(getattr(pair, side)) or 0.0 for pair in some] for some in (own, replayed)
         )
-        low, high = min(steps) * (1 - SAME_TIME), max(steps) * (1 + SAME_TIME)
-        if not low <= median(calls) <= high:
+        if not are_alike(steps, calls):
             stance = getattr(kept[0], side)["stance"]
             figures = f"{median(calls):.3g} ms a call ({stance}), {median(steps):.3g} ms a step"
             for pair in others:

@@ -13,7 +13,6 @@ import polars as pl
 
 from traceview.derive.host_reads import copies
 from traceview.derive.kernel_groups import Origins, compile_ids, kernel_groups
-from traceview.derive.pairs import per_step_ms
 from traceview.derive.time.accounting import Account, account, accounting, machine_speed
 from traceview.derive.time.details import account_details
 from traceview.derive.time.device import busy_ns, communication
@@ -22,6 +21,7 @@ from traceview.derive.time.host_line import compiles_elsewhere
 from traceview.derive.time.profiler_cost import Faults, faults_of, waits_ns
 from traceview.derive.time.read_replays import read_replays
 from traceview.derive.windows import Window, windows
+from traceview.parse.collected.replays import per_step_ms
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
 

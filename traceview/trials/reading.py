@@ -16,12 +16,13 @@ from msgspec.structs import replace
 from traceview.derive import derive
 from traceview.derive.compiler.first_calls import outermost_autotuning
 from traceview.derive.figures import PairedRatio, ratio_of_pairs
-from traceview.derive.pairs import Pair, Stances, paired, per_step_ms
+from traceview.derive.pairs import Pair, Stances, paired
 from traceview.diagnosis.excerpts import source_reader
 from traceview.json_errors import NOT_JSON
 from traceview.parse import parse_run, structured, textlogs
 from traceview.parse.collected import table_of
 from traceview.parse.collected.events import Event, Process, read_processes
+from traceview.parse.collected.replays import per_step_ms
 from traceview.parse.damage import Damage
 from traceview.parse.keys import CompileKeys
 from traceview.reading import of_chosen

@@ -20,6 +20,7 @@ from traceview.parse.collected.events import (
     read_process,
     read_processes,
 )
+from traceview.parse.collected.replays import profiled
 from traceview.parse.damage import Damage
 from traceview.run import PassRecord, Run
 from traceview.tables import from_rows, spec_of
@@ -90,7 +91,11 @@ def _tables(
 ) -> dict[str, pl.DataFrame]:
     heads = [{"pass": record.name, "rank": each.rank, "pid": each.pid} for each in processes]
     owners = list(zip(processes, heads, strict=True))
-    windows = [{"purpose": "time", **row} for row in _plain(owners, "profile")]
+    windows = [
+        {"purpose": "time", **event, **head}
+        for process, head in owners
+        for event in profiled(process)
+    ]
     for row in windows:
         row["file"] = f"{record.raw}/{row['file']}" if row.get("file") else None
     sources: dict[str, Row] = {}  # one row a file, however many processes kept it

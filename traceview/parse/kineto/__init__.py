@@ -22,6 +22,7 @@ import polars as pl
 
 from traceview.inputs.streams import Stream
 from traceview.parse.collected.events import read_processes
+from traceview.parse.collected.replays import profiled
 from traceview.parse.damage import Damage
 from traceview.parse.files import opened
 from traceview.parse.kineto.categories import categorize
@@ -121,6 +122,8 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
 def windows(run: Run, record: PassRecord) -> list[Window]:
     """The last trace of each rank, kind of step, stance and purpose; processes as they started.
 
+    One of calls that were replayed counts only where such a call is all of a step, or alone: a
+    backward, or what else follows the call, is in none of them.
     A second process of the same rank (a forked worker that compiles too) is left out: its times
     and row numbers have nothing to do with the first one's. Damage to the events is counted by
     their own reader.
@@ -129,7 +132,7 @@ def windows(run: Run, record: PassRecord) -> list[Window]:
     found: dict[tuple[int | None, int | None, str, bool], Window] = {}
     processes: dict[int | None, int] = {}
     for process in read_processes(folder, record.raw, Damage()):
-        for event in process.of("profile"):
+        for event in profiled(process):
             file, stance = event.get("file"), event.get("stance")
             if not isinstance(file, str) or not isinstance(stance, str):
                 continue
@@ -145,9 +148,8 @@ def windows(run: Run, record: PassRecord) -> list[Window]:
             anchor = of if isinstance(of, int) else None
             if processes.setdefault(process.rank, process.pid) == process.pid:
                 name = f"{record.raw}/{file}"
-                found[process.rank, anchor, stance, lines is None] = Window(
-                    path, name, process.pid, process.rank, stance, anchor, lines
-                )
+                key = process.rank, anchor, stance, lines is None
+                found[key] = Window(path, name, process.pid, process.rank, stance, anchor, lines)
     return list(found.values())
 
 
