@@ -294,6 +294,15 @@ def test_a_value_of_one_dimension_is_computed_for_that_dimension_alone():
     assert [one.function for one in repeated_in_triton(tile)] == ["lgamma"]
 
 
+def test_each_program_of_a_reduction_computes_what_differs_along_it():
+    rows = LOOKED_UP.replace("xnumel = 64000", "xnumel = 16\n    r0_numel = 4000")
+    rows = rows.replace("x1 = (xindex % 16)", "r0_1 = r0_index")
+    rows = rows.replace("in_ptr2 + (x1)", "in_ptr2 + (r0_1)")
+    found = {one.function: one for one in repeated_in_triton(rows, programs=16)}
+    assert (found["sin"].evaluations, found["sin"].distinct) == (16 * 4000, 4000)
+    assert "sin" not in {one.function for one in repeated_in_triton(rows)}
+
+
 @pytest.mark.parametrize(
     ("index", "places"),
     [("(tmp1)", 600), ("(x1 + 16*tmp1)", 9600), ("(tl.broadcast_to(tmp1, [XBLOCK]))", 600)],

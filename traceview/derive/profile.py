@@ -15,7 +15,7 @@ from traceview.derive.host_reads import copies
 from traceview.derive.kernel_groups import Origins, compile_ids, kernel_groups
 from traceview.derive.time.accounting import Account, account, accounting, machine_speed
 from traceview.derive.time.details import account_details
-from traceview.derive.time.device import busy_ns, communication
+from traceview.derive.time.device import busy_ns, communication, exposed_copies_ns
 from traceview.derive.time.host import gaps, marks_ns
 from traceview.derive.time.host_line import compiles_elsewhere
 from traceview.derive.time.profiler_cost import Faults, faults_of, waits_ns
@@ -133,6 +133,7 @@ class _Profiled(msgspec.Struct, frozen=True):
             "syncs": _calls(window, "sync"),
             "exposed_communication_ms": window.ms_per_step(talk.exposed if talk else None),
             "hidden_communication_ms": window.ms_per_step(talk.hidden if talk else None),
+            "exposed_copies_ms": window.ms_per_step(exposed_copies_ns(window.main_kernels)),
         }
 
 

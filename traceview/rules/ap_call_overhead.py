@@ -77,6 +77,7 @@ FOLLOWS = frozenset(
         "rc-limit-hit",
         "gd-guard-overhead",
         "ap-grad-inference",
+        "ap-output-views",
         "cap-debug-backend",
         "ind-extern-dominated",
         "cg-dynamic-rerecord",

@@ -92,7 +92,9 @@ CODE = "TV409"
 NEEDS = frozenset({"library_pairs", "speedups"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"library_choice", "other_kernels"})
-FOLLOWS = frozenset({"cap-cached-function", "ind-weight-layout", "mem-forward-again"})
+FOLLOWS = frozenset(
+    {"cap-cached-function", "ind-weight-layout", "mem-forward-again", "ind-unused-gradients"}
+)
 
 #: Less of a step is within what two profiles of the same work differ by.
 LEAST_SHARE = 0.05

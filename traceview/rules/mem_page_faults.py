@@ -22,7 +22,8 @@ is kept (`out=`, `copy_`).
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that page faults must take.
-- `least_of_difference`: the same as a part of what compiling changed.
+- `least_of_difference`: the same as a part of what compiling changed, or else:
+- `most_of_step`: a part of the step that is reported however much compiling changed.
 
 ## References
 - https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
@@ -67,8 +68,9 @@ FOLLOWS = frozenset({"ind-partial-write"})
 _OF_NO_FUNCTION = frozenset({CODE})
 #: A setting of the whole process has to be worth it.
 LEAST_SHARE = 0.10
-#: Where compiling changed much more than that, pages are not what decides.
+#: Of what compiling changed, or of the compiled step.
 LEAST_OF_DIFFERENCE = 0.25
+MOST_OF_STEP = 0.50
 _SETTINGS = {
     "jemalloc": "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1",
     "": "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1",
@@ -80,6 +82,7 @@ def check(
     *,
     least_share: float = LEAST_SHARE,
     least_of_difference: float = LEAST_OF_DIFFERENCE,
+    most_of_step: float = MOST_OF_STEP,
 ) -> Iterator[Finding]:
     """At most one finding, about the compiled step."""
     effect = next(iter(first_rank(rows(tables, "waterfall", effect="page_faults"))), None)
@@ -88,7 +91,10 @@ def check(
     if effect is None or not ms or not eager or not compiled or ms < least_share * compiled:
         return
     # Where nothing is compiled, memory is not why compiling gains little.
-    if outcome(tables) == "not_compiled" or ms < least_of_difference * abs(compiled - eager):
+    if outcome(tables) == "not_compiled":
+        return
+    # Where compiling changed much more, pages decide little, unless they are what is left.
+    if ms < min(least_of_difference * abs(compiled - eager), most_of_step * compiled):
         return
     counts = {row["stance"]: row for row in first_rank(rows(tables, "step_counts"))}
     faults = {stance: row["page_faults"] for stance, row in counts.items()}

@@ -120,6 +120,7 @@ STEP_COUNTS = table("step_counts", "what one step of a stance does, from the pro
     Column("profiler_faults_ms", pl.Float64, "time of the page faults beyond those of the timed blocks, taken off the operators in ms of accounting; null: none"),
     Column("exposed_communication_ms", pl.Float64, "communication while nothing else ran on the device; null without any"),
     Column("hidden_communication_ms", pl.Float64, "communication behind other kernels; null without any"),
+    Column("exposed_copies_ms", pl.Float64, "copies from or into pinned memory while nothing else ran on the device; null without any"),
 )
 
 REGION_COSTS = table("region_costs", "one region's part of a step",

@@ -97,6 +97,7 @@ _CHECKED = re.compile(
 )
 _TIMES = re.compile(r"(?:(?P<factor>\d{1,9})\*)?\(?(?:tl\.broadcast_to\()?\b(?P<name>tmp\d+)\b")
 #: Work whose instructions the source does not show.
+_GRID = frozenset("xyz")  # dimensions that programs share among them
 _HIDDEN = re.compile(
     r"rand|sort|scan|bucketize|philox|welford|atomic|topk|\bwhile\b", re.IGNORECASE
 )
@@ -406,11 +407,12 @@ def _checked(body: str) -> dict[str, int]:
     return {match["name"]: int(match["size"]) for match in _CHECKED.finditer(body)}
 
 
-def repeated_in_triton(source: str) -> list[Repeated]:
+def repeated_in_triton(source: str, programs: int | None = None) -> list[Repeated]:
     """Functions that a Triton kernel computes more often than there are values of what they take.
 
     A load gives no more values than the index variables in it, or the loaded index, can name; of a
-    loaded index the kernel checks the range.
+    loaded index the kernel checks the range. What differs along a reduction alone is computed by
+    each of its ``programs``, if it is known how many there are.
     """
     _, jit, body = source.rpartition(_JIT)
     checked = _checked(body)
@@ -435,6 +437,8 @@ def repeated_in_triton(source: str) -> list[Repeated]:
         spreads[match["name"]] = _Spread(by, over)
         for function in _FUNCTION.findall(value):
             often, few = code.size(over), code.values(by, checked)
+            if often and over and not over & _GRID:
+                often *= programs or 1
             if often and few and few < often:
                 kinds = found.setdefault(function, [])
                 kinds.append((often, few, bool(by & checked.keys())))

@@ -87,6 +87,13 @@ def is_noisy(tables):
     return any(ratio > WIDE for ratio in ratios.drop_nulls())
 
 
+def copies_are_late(tables, stance, rest):
+    """Whether the host, slowed by the profiler, began copies late that are hidden otherwise."""
+    (row,) = tables["step_counts"].filter(stance=stance).to_dicts()
+    longer = row["step_ms"] - row["timed_step_ms"]
+    return bool(row["exposed_copies_ms"]) and 0 < -rest < longer
+
+
 def the_unexplained_rest_is_within_two_percent(tables):
     dear = []
     for stance, timed, rows in accounts(tables):
@@ -95,6 +102,7 @@ def the_unexplained_rest_is_within_two_percent(tables):
         if open_ and (is_noisy(tables) or not marks_are_cheap(tables, stance)):
             dear.append(f"{stance} {rest / timed:+.0%}")
         else:
-            assert not open_ or lock_is_held(tables), stance
+            late = open_ and copies_are_late(tables, stance, rest)
+            assert not open_ or late or lock_is_held(tables), stance
     if dear:
         pytest.xfail(f"{', '.join(dear)}: steps differ, or the collector's marks were expensive")

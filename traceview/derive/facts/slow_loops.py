@@ -68,14 +68,17 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         return None
     kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     origins = Origins(tables)
-    known: dict[str, list[Row]] = {}
+    known: dict[tuple[str, int | None], list[Row]] = {}
+    launched = tables["kernel_groups"].filter(stance="compiled").select("name", "programs")
+    programs = dict(launched.drop_nulls("programs").iter_rows())
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for kernel in kernels.iter_rows(named=True):
         origin = origins.of_kernel(kernel)
         if origin is None or not (text := origin["source_code"]):
             continue
-        if text not in known:
-            known[text] = list(_reasons(text))
+        seen = text, programs.get(kernel["name"])
+        if seen not in known:
+            known[seen] = list(_reasons(*seen))
         groups[kernel["pass"], kernel["rank"], kernel["group_id"]] += (
             {
                 **{key: origin[key] for key in ("compile_key", "compile_id", "raw_file")},
@@ -86,7 +89,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
                 "profiled_ms": kernel["ms"] or 0.0,
                 "hidden": kernel["clock"] == "device",
             }
-            for fact in known[text]
+            for fact in known[seen]
         )
     result, times = [], fusion_times(tables)
     eager = grouped(
@@ -99,13 +102,13 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     return from_rows("slow_loops", result)
 
 
-def _reasons(source: str) -> Iterator[Row]:
+def _reasons(source: str, programs: int | None) -> Iterator[Row]:
     """What a kernel does that need not be, as columns of the table.
 
     And for ``_priced``: its ``share`` of the kernel's instructions, and ``more``, what is repeated.
     """
     if triton_calls(source):
-        if more := repeated_in_triton(source):
+        if more := repeated_in_triton(source, programs):
             yield _recomputed(more, instructions(source))
         return
     work = work_of(source)

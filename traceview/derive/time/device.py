@@ -27,6 +27,8 @@ from traceview.derive.intervals import Interval, covered_before, length, shared_
 from traceview.derive.windows import Window
 
 COMMUNICATION = "communication"
+#: ``Memcpy HtoD (Pinned -> Device)``, or the way back.
+_PINNED = r"^Memcpy .*\bPinned\b"
 #: From a launch call's start to the kernel's at an empty queue: at most this, where a window shows
 #: only kernels that waited in a queue (7 to 9 µs on an H200 under the profiler).
 LATENCY_NS = 10_000
@@ -87,6 +89,17 @@ def communication(kernels: pl.DataFrame) -> Communication | None:
         return None
     exposed = busy_ns(kernels) - busy_ns(kernels.filter(~mine))
     return Communication(exposed, busy_ns(talking) - exposed)
+
+
+def exposed_copies_ns(kernels: pl.DataFrame) -> int | None:
+    """Time of copies between the device and pinned memory while nothing else ran; None: no copy.
+
+    Copies of pageable memory hold the host, which is another cause.
+    """
+    mine = pl.col("name").str.contains(_PINNED)
+    if kernels.filter(mine).is_empty():
+        return None
+    return busy_ns(kernels) - busy_ns(kernels.filter(~mine))
 
 
 def _intervals(kernels: pl.DataFrame) -> list[Interval]:

@@ -32,15 +32,17 @@ def are_alike(steps: Sequence[float], calls: Sequence[float]) -> bool:
 def profiled(process: Process) -> Iterator[Event]:
     """The ``profile`` events that count.
 
-    One of replayed calls does where they are all of a step, or where there is no other: a backward,
-    or whatever follows a call, is in none of them.
+    One of replayed calls does where they are all of a step and it has as many, or where there is no
+    other: a backward, or whatever follows a call, is in none of them.
     """
-    partial, own = set(_unlike_steps(process)), set()
+    partial, own = set(_unlike_steps(process)), dict[tuple[str, ...], int]()
     for event in process.of("profile"):
         key = tuple(str(event.get(name)) for name in ("anchor_region_id", "stance", "purpose"))
+        steps = event.get("steps")
+        steps = steps if isinstance(steps, int) else 0
         if not event.get("replayed"):
-            own.add(key)
-        elif key in own and key[0] in partial:
+            own[key] = steps
+        elif key in own and (key[0] in partial or steps < own[key]):
             continue
         yield event
 
