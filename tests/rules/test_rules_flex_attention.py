@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.torchtext.flex import Dense, dense_flex_attention
+from traceview.rules.ind_dense_flex_attention import Dense, dense_calls
 
 GRAPH = """
 class GraphModule(torch.nn.Module):
@@ -32,7 +32,7 @@ OF_HEAD = 'seen: "b8[][]cpu" = child_2 >= child_4'
 
 def found(condition, length=1024, blocks=ALL, other="-inf"):
     text = GRAPH.format(condition=condition, length=length, blocks=blocks, other=other)
-    return list(dense_flex_attention(text))
+    return list(dense_calls(text))
 
 
 @pytest.mark.parametrize(
