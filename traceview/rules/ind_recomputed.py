@@ -63,7 +63,7 @@ from traceview.words.numbers import count
 CODE = "TV415"
 NEEDS = frozenset({"slow_loops", "step_counts:eager"})
 SEVERITIES = ("warning", "info")
-EXPLAINS = frozenset({"fusion"})
+EXPLAINS = frozenset({"fusion", "library_choice"})
 
 #: Less of a step is not worth an option, and within what a profile is wrong by.
 LEAST_SHARE = 0.05

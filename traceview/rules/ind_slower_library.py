@@ -93,7 +93,13 @@ NEEDS = frozenset({"library_pairs", "speedups"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"library_choice", "other_kernels"})
 FOLLOWS = frozenset(
-    {"cap-cached-function", "ind-weight-layout", "mem-forward-again", "ind-unused-gradients"}
+    {
+        "cap-cached-function",
+        "ind-weight-layout",
+        "mem-forward-again",
+        "ind-unused-gradients",
+        "ind-recomputed",
+    }
 )
 
 #: Less of a step is within what two profiles of the same work differ by.

@@ -27,7 +27,7 @@ from typing import Any
 import polars as pl
 
 from traceview.derive.effects.groups import LIBRARY_CATEGORIES
-from traceview.derive.effects.parts import FUSION
+from traceview.derive.effects.parts import FUSION, LIBRARY
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
@@ -92,6 +92,14 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
             for fact in known[seen]
         )
     result, times = [], fusion_times(tables)
+    # Loops that stand for a library's work.
+    called = tables["matched_kernels"].filter(
+        pl.col("category").is_in(LIBRARY_CATEGORIES), stance="compiled"
+    )
+    libraries = set(called.select("pass", "rank", "group_id").iter_rows())
+    for key, each in fusion_times(tables, LIBRARY).items():
+        if key not in libraries:
+            times.setdefault(key, each)
     eager = grouped(
         tables["matched_kernels"].filter(stance="eager").iter_rows(named=True), "pass", "rank"
     )
@@ -153,17 +161,20 @@ def _recomputed(more: Sequence[Repeated], whole: int | None, vector: int = 1) ->
     }
 
 
-def fusion_times(tables: Tables) -> dict[tuple[Any, ...], tuple[float, float]]:
+def fusion_times(
+    tables: Tables, effect: str = FUSION
+) -> dict[tuple[Any, ...], tuple[float, float]]:
     """Pass, rank and match group → what fusion replaced and by what, ms of the steps as timed.
 
-    No kernel takes more than the timed step, though the profiled one may have been a slower one.
+    Or what the kernels of another ``effect`` did. No kernel takes more than the timed step, though
+    the profiled one may have been a slower one.
     """
     steps = {
         (row["pass"], row["rank"]): row["compiled_ms"]
         for row in tables["speedups"].iter_rows(named=True)
     }
     found = {}
-    parts = tables["waterfall_rows"].filter(effect=FUSION).drop_nulls("group_id")
+    parts = tables["waterfall_rows"].filter(effect=effect).drop_nulls("group_id")
     for part in parts.iter_rows(named=True):
         key = (part["pass"], part["rank"], part["group_id"])
         after = part["compiled_ms"] or 0.0
