@@ -2,9 +2,9 @@
 
 Each program of ``evaluation/real`` prints what one of its own steady steps takes. It is run bare,
 eager and compiled by turns, one process each, with the diagnosis in the middle of the turns: what
-slows the machine down slows both. ``--record`` stops there, on a machine that has torch and the
-libraries but not what the analysis needs; ``--compare`` reads its folder anywhere, by today's
-rules. ``--python`` is the interpreter that has the libraries.
+slows the machine down slows both. ``--record`` stops there, on a machine that has torch, the
+libraries, msgspec and wcwidth, but not what the analysis needs; ``--compare`` reads its folder
+anywhere, by today's rules. ``--python`` is the interpreter that has the libraries.
 
     python benchmarks/bench_real.py [NAME...] --python PY [--rounds 3] [--gpu] [--record DIR]
     python benchmarks/bench_real.py [NAME...] --compare DIR
