@@ -5,12 +5,10 @@ import pytest
 from traceview.derive.limits.generated import kernel_work
 from traceview.derive.limits.work import Tensor
 from traceview.torchtext.kernel_source import (
-    Additions,
-    additions,
     float64_arguments,
     read_kernel,
-    repeated_in_triton,
 )
+from traceview.torchtext.triton_values import Additions, additions, repeated_in_triton
 
 HEAD = """
 @triton_heuristics.pointwise(
@@ -301,6 +299,41 @@ def test_each_program_of_a_reduction_computes_what_differs_along_it():
     found = {one.function: one for one in repeated_in_triton(rows, programs=16)}
     assert (found["sin"].evaluations, found["sin"].distinct) == (16 * 4000, 4000)
     assert "sin" not in {one.function for one in repeated_in_triton(rows)}
+
+
+JOINED = """
+@triton.jit
+def triton_poi_fused_cat_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 64000
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    x0 = (xindex % 64)
+    x1 = xindex // 64
+    x2 = xindex
+    tmp0 = x0
+    tmp1 = tl.full([1], 16, tl.int64)
+    tmp2 = tmp0 < tmp1
+    tmp3 = tl.load(in_ptr0 + (16*x1 + (x0)), tmp2, eviction_policy='evict_last', other=0.0)
+    tmp4 = libdevice.pow(tmp3, 2.5)
+    tmp5 = tl.full(tmp4.shape, 0.0, tmp4.dtype)
+    tmp6 = tl.where(tmp2, tmp4, tmp5)
+    tmp7 = tmp0 >= tmp1
+    tmp8 = tl.full([1], 64, tl.int64)
+    tmp9 = tmp0 < tmp8
+    tmp10 = tmp7 & tmp9
+    tmp11 = tl.load(in_ptr1 + (48*x1 + ((-16) + x0)), tmp10, eviction_policy='evict_last', other=0.0)
+    tmp12 = tl_math.exp(tmp11)
+    tmp13 = tl.where(tmp10, tmp12, tmp5)
+    tmp14 = tl.where(tmp2, tmp6, tmp13)
+    tmp15 = tl_math.sin(tmp14)
+    tl.store(out_ptr0 + (x2), tmp15, None)
+"""  # noqa: E501
+
+
+def test_each_part_of_a_joined_tensor_is_computed_at_all_its_elements():
+    found = {one.function: one for one in repeated_in_triton(JOINED)}
+    known = {name: (one.evaluations, one.distinct, one.parts) for name, one in found.items()}
+    assert known == {"pow": (64_000, 16_000, True), "exp": (64_000, 48_000, True)}
 
 
 @pytest.mark.parametrize(

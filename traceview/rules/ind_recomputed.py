@@ -2,8 +2,8 @@
 ## What it finds
 A generated kernel that computes a function such as pow, sin or erf several times for the same
 value: for each shift of `torch.roll`, for each row of a broadcast, for each look-up in a computed
-table. Either it is slower than the eager operators that it replaced, or the repeated evaluations
-take much of the compiled step.
+table, or, on a GPU, all parts of a `torch.cat` at each of its elements. Either it is slower than
+the eager operators that it replaced, or the repeated evaluations take much of the compiled step.
 
 ## Why it costs
 Inductor writes what computes a value into every loop that uses it, to save the memory traffic of a
@@ -28,7 +28,9 @@ that is used again. Other fusions may get lost with it, so compare. If the value
 every step, compute it once outside of compiled code. A table that is indexed: compute it in a
 compiled function of its own and pass the result in. What a pooling window reads is computed for
 each window that holds it, whatever the options: leave the pooling in eager, which then reads a
-tensor.
+tensor. A `torch.cat` of up to eight parts is one kernel that computes each part for every element
+and keeps one: compute all parts by one broadcast operation instead. (`max_pointwise_cat_inputs` 0
+changed nothing with torch 2.11.)
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that these kernels must lose to eager.
@@ -38,6 +40,7 @@ tensor.
 - https://docs.pytorch.org/docs/stable/generated/torch.compile.html
 - torch/_inductor/config.py, `realize_opcount_threshold`
 - torch/_inductor/ir.py, `should_realize_on_reuse`
+- torch/_inductor/lowering.py, `pointwise_cat`
 - https://github.com/pytorch/pytorch/issues/93552
 """
 
@@ -86,6 +89,15 @@ _POOLED = (
     "Leave the pooling in eager: then what its windows read is stored once. Options of Inductor do "
     "not change this."
 )
+_JOINED = (
+    "Compute all parts at once, by one broadcast operation whose result needs no torch.cat; or "
+    "return the parts, and join them in eager."
+)
+_AT_ONCE = Snippet(
+    "python",
+    "shapes = torch.tensor([2.1, 2.8], device=x.device).unsqueeze(-1)\n"
+    "y = torch.pow(x.unsqueeze(-2), shapes).flatten(-2)",
+)
 _POOL_APART = Snippet("python", "pool = torch.compiler.disable(F.max_pool2d)")
 _STORED = Snippet("python", 'torch.compile(…, options={"realize_opcount_threshold": 0})')
 _OF_ITS_OWN = Snippet(
@@ -121,8 +133,13 @@ def check(
     what_to_do, snippet = _USED_AGAIN, _STORED
     if slowest["looked_up"]:
         what_to_do, snippet = _LOOKED_UP, _OF_ITS_OWN
+    if slowest["parts"]:
+        what_to_do, snippet = _JOINED, _AT_ONCE
     if pooled:
         what_to_do, snippet = _POOLED, _POOL_APART
+    where_to = _WHERE[bool(slowest["looked_up"])]
+    if slowest["parts"]:
+        where_to = "one kernel with the other parts of a torch.cat, for all its elements"
     reader = slowest["reader_line"] and location(slowest["reader_line"])
     reads = f", in the look-ups of {slowest['reader']} at {short(reader)}" if reader else ""
     verb = "is computed" if names == slowest["functions"][0] else "are computed"
@@ -140,7 +157,7 @@ def check(
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)}. Inductor puts the "
-            f"computation into {_WHERE[bool(slowest['looked_up'])]}, instead of storing it once."
+            f"computation into {where_to}, instead of storing it once."
         ),
         cost=found.cost,
         confidence="derived",
@@ -149,6 +166,6 @@ def check(
         evidence=found.evidence("for {distinct:,} different values"),
         what_to_do=what_to_do,
         snippet=snippet,
-        remedy=() if pooled else (_STORE,),
+        remedy=() if pooled or slowest["parts"] else (_STORE,),
         also_at=tuple(found.places[1:4]),
     )

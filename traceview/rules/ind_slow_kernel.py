@@ -83,7 +83,8 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
-from traceview.torchtext.kernel_source import Additions, additions, instructions, triton_calls
+from traceview.torchtext.kernel_source import instructions, triton_calls
+from traceview.torchtext.triton_values import Additions, additions
 
 CODE = "TV405"
 NEEDS = frozenset({"kernel_limits", "generated_kernels", "ceilings"})

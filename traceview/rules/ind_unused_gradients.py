@@ -7,8 +7,8 @@ weights where the script wants the gradient of its input alone.
 Eager's autograd computes what a call of `torch.autograd.grad` or `backward(inputs=…)` needs and
 leaves the rest out. `torch.compile` makes the backward when it compiles the call, for all inputs
 and parameters that require a gradient then. It is one function, so it computes all of them, and
-those that nobody wants are dropped. The gradient of a linear layer's weight is a product as large
-as that of its input.
+those that are not asked for are dropped. The gradient of a linear layer's weight is a product as
+large as that of its input.
 
 ## Evidence
 The step's backward runs more products, convolutions or attentions compiled than in eager, the

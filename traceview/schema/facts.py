@@ -260,6 +260,7 @@ SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functio
     Column("evaluations", pl.Int64, "of these functions in one run of the kernel; null: a size is a symbol"),
     Column("distinct", pl.Int64, "of recomputed: different values among these, at most"),
     Column("looked_up", pl.Boolean, "of recomputed: most of them are read at places that were loaded, so that each look-up computes its value again"),
+    Column("parts", pl.Boolean, "of recomputed: all parts of a torch.cat at each of its elements"),
     Column("length", pl.Int32, "elements of the innermost loop, or the distance of its elements, of few_elements"),
     Column("reader", pl.String, "of loaded_index, and of recomputed where looked_up: the eager operator that reads at such places (index, grid_sampler_2d, …), the slowest; null: not known"),
     Column("reader_line", pl.String, "file:line of it"),

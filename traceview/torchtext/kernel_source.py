@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import NamedTuple
 
 from traceview.torchtext.dtypes import dtype_of
 
@@ -71,7 +70,7 @@ _INDEX = re.compile(r"\b(?P<prefix>[xyz]|r\d_|r)index\b")
 _MODULO = re.compile(r"% (\d{1,18})\)*$")
 _DIVIDED = re.compile(r"index ?// ?(\d{1,18})\)*$")
 _WHOLE = re.compile(r"\(*(?:[xyz]|r\d_|r)index\)*$")
-_INDEX_NAME = re.compile(r"\b(?:[xyz]\d+|r\d_\d+|r\d+)\b")
+INDEX_NAME = re.compile(r"\b(?:[xyz]\d+|r\d_\d+|r\d+)\b")
 _UNKNOWN = re.compile(r"\b(?:ks\d+|s\d+|u\d+|[xyzr]\w*index|[xyzr]\w*offset|load_seed_offset)\b")
 _LOOP = re.compile(
     r"for\s*\(int64_t (?P<name>\w+)=static_cast<int64_t>\((?P<low>\d{1,18})L?\); (?P=name)<"
@@ -80,24 +79,15 @@ _LOOP = re.compile(
 _DEEPEST = 64
 
 #: What a Triton kernel's arithmetic is counted by.
-_JIT = "@triton.jit"
+JIT = "@triton.jit"
 _NUMELS = re.compile(r"\b((?:[xyz]|r\d?_?)numel)\b")
 _OPERATION = re.compile(r"^[^\S\n]+\w+ = ", re.MULTILINE)
 _COSTLY = re.compile(
     r"libdevice\.|tl_math\.|tl\.(?:sigmoid|exp|log|sqrt|rsqrt|sin|cos|erf)| // ?| % | / "
 )
 INSTRUCTIONS_EACH = 20
-_FUNCTION = re.compile(r"\b(?:libdevice|tl_math)\.(\w+)\(")
-_VALUE = re.compile(r"^[^\S\n]+(?P<name>_?tmp\d+) = (?P<value>.{1,2000})$")
-_TMP = re.compile(r"\b_?tmp\d+\b")
-_BLOCK = re.compile(r"\b([XYZ]|R\d?_?)BLOCK\b")
-_CHECKED = re.compile(
-    r"tl\.device_assert\(\(\(0 <= (?:tl\.broadcast_to\()?(?P<name>tmp\d+)\b[^&\n]{0,200}"
-    r"& \((?:tl\.broadcast_to\()?(?P=name)\b[^<\n]{0,200}< (?P<size>\d{1,18})\)"
-)
-_TIMES = re.compile(r"(?:(?P<factor>\d{1,9})\*)?\(?(?:tl\.broadcast_to\()?\b(?P<name>tmp\d+)\b")
+FUNCTION = re.compile(r"\b(?:libdevice|tl_math)\.(\w+)\(")
 #: Work whose instructions the source does not show.
-_GRID = frozenset("xyz")  # dimensions that programs share among them
 _HIDDEN = re.compile(
     r"rand|sort|scan|bucketize|philox|welford|atomic|topk|\bwhile\b", re.IGNORECASE
 )
@@ -281,7 +271,7 @@ class TritonCode:
         if _LOADED.search(index):
             return prod(self._numels.values()) if self._numels else None, True
         by_prefix: dict[str, list[int | None]] = {}
-        for name in set(_INDEX_NAME.findall(index)):
+        for name in set(INDEX_NAME.findall(index)):
             prefix, size = self._variables.get(name, ("", None))
             by_prefix.setdefault(prefix, []).append(size)
         if _UNKNOWN.search(index) or any(None in sizes for sizes in by_prefix.values()):
@@ -344,7 +334,7 @@ def float64_arguments(source: str) -> list[str]:
     A user's kernel gets Python floats that way (``signature_of``, _inductor/codegen/
     triton_utils.py); Triton's own launch passes them as float32.
     """
-    return _FLOAT64_ARGUMENT.findall(source.partition(_JIT)[0])
+    return _FLOAT64_ARGUMENT.findall(source.partition(JIT)[0])
 
 
 def instructions(source: str) -> int | None:
@@ -352,7 +342,7 @@ def instructions(source: str) -> int | None:
 
     Functions and divisions count as several. None where a size or part of the work isn't shown.
     """
-    body = source.rpartition(_JIT)[2]
+    body = source.rpartition(JIT)[2]
     sizes = {m["prefix"]: int(m["value"]) for m in _NUMEL.finditer(body)}
     wanted = {name.removesuffix("numel") for name in _NUMELS.findall(body.partition(":\n")[0])}
     if not sizes or wanted - sizes.keys() or _HIDDEN.search(body):
@@ -372,10 +362,10 @@ class TritonCalls:
 
 def triton_calls(source: str) -> TritonCalls | None:
     """What Triton ``source`` computes; None if it is none, most calls first."""
-    body = source.rpartition(_JIT)[2]
-    if _JIT not in source:
+    body = source.rpartition(JIT)[2]
+    if JIT not in source:
         return None
-    found = Counter(_FUNCTION.findall(body))
+    found = Counter(FUNCTION.findall(body))
     return TritonCalls(
         dict(found.most_common()), len(_OPERATION.findall(body)), "tl.float64" in body
     )
@@ -385,7 +375,8 @@ def triton_calls(source: str) -> TritonCalls | None:
 class Repeated:
     """A function that one run of a kernel evaluates ``evaluations`` times for ``distinct`` values.
 
-    ``scalar``: most of them one element at a time; ``looked_up``: read at places that were loaded.
+    ``scalar``: most of them one element at a time; ``looked_up``: read at places that were loaded;
+    ``parts``: for all parts of a ``torch.cat`` at each of its elements.
     """
 
     function: str
@@ -393,85 +384,4 @@ class Repeated:
     distinct: int
     scalar: bool
     looked_up: bool = False
-
-
-class _Spread(NamedTuple):
-    """What a value in a Triton kernel differs by, and what it is computed for, as names."""
-
-    by: Set[str] = frozenset()  # index variables, and loaded indices that are checked
-    over: Set[str] = frozenset()  # dimensions: x, y, z, r0_
-
-
-def _checked(body: str) -> dict[str, int]:
-    """Loaded indices whose range a Triton kernel checks, and how many values they can have."""
-    return {match["name"]: int(match["size"]) for match in _CHECKED.finditer(body)}
-
-
-def repeated_in_triton(source: str, programs: int | None = None) -> list[Repeated]:
-    """Functions that a Triton kernel computes more often than there are values of what they take.
-
-    A load gives no more values than the index variables in it, or the loaded index, can name; of a
-    loaded index the kernel checks the range. What differs along a reduction alone is computed by
-    each of its ``programs``, if it is known how many there are.
-    """
-    _, jit, body = source.rpartition(_JIT)
-    checked = _checked(body)
-    code, spreads = TritonCode(), dict[str, _Spread]()
-    found: dict[str, list[tuple[int, int, bool]]] = {}
-    for line in body.splitlines() if jit else ():
-        code.line(line)
-        match = _VALUE.match(line)
-        if match is None:
-            continue
-        value = match["value"]
-        loaded = next(code.accesses(value), None)
-        text = loaded[2] if loaded else value
-        names = _INDEX_NAME.findall(text)
-        by, over = set(names), set[str]().union(*map(code.over, names))
-        for name in _TMP.findall(text):
-            spread = spreads.get(name, _Spread())
-            by |= {name} if loaded and name in checked else spread.by
-            over |= spread.over
-        if "broadcast_to" in text:
-            over.update(map(str.lower, _BLOCK.findall(text)))
-        spreads[match["name"]] = _Spread(by, over)
-        for function in _FUNCTION.findall(value):
-            often, few = code.size(over), code.values(by, checked)
-            if often and over and not over & _GRID:
-                often *= programs or 1
-            if often and few and few < often:
-                kinds = found.setdefault(function, [])
-                kinds.append((often, few, bool(by & checked.keys())))
-    return [
-        Repeated(
-            function,
-            sum(often for often, *_ in kinds),
-            sum(few for _, few, _ in kinds),
-            scalar=False,
-            looked_up=any(checked for *_, checked in kinds),
-        )
-        for function, kinds in found.items()
-    ]
-
-
-class Additions(NamedTuple):
-    """Values that a run of a Triton kernel adds to memory with atomics, and to how many places."""
-
-    values: int
-    places: int
-
-
-def additions(source: str) -> Additions | None:
-    """Of the atomic addition with the most values for a place; None where that is not known."""
-    body = source.rpartition(_JIT)[2]
-    checked = _checked(body)
-    code, found = TritonCode(), list[Additions]()
-    for line in body.splitlines():
-        code.line(line)
-        for _, how, index in code.accesses(line):
-            values = code.places(index)[0]
-            at = [match for match in _TIMES.finditer(index) if match["name"] in checked]
-            if how == "atomic_add" and values and at:
-                places = prod(checked[match["name"]] for match in at)
-                found.append(Additions(values, places * max(int(m["factor"] or 1) for m in at)))
-    return max(found, key=lambda each: each.values / each.places, default=None)
+    parts: bool = False

@@ -43,9 +43,9 @@ from traceview.torchtext.kernel_source import (
     INSTRUCTIONS_EACH,
     Repeated,
     instructions,
-    repeated_in_triton,
     triton_calls,
 )
+from traceview.torchtext.triton_values import repeated_in_triton
 
 Row = dict[str, Any]
 RECOMPUTED = "recomputed"
@@ -156,6 +156,7 @@ def _recomputed(more: Sequence[Repeated], whole: int | None, vector: int = 1) ->
         "evaluations": evaluations,
         "distinct": sum(one.distinct for one in more),
         "looked_up": 2 * sum(one.evaluations for one in more if one.looked_up) > evaluations,
+        "parts": any(one.parts for one in more),
         "share": INSTRUCTIONS_EACH * wasted / whole if whole else 1.0,
         "more": more,
     }
