@@ -57,6 +57,7 @@ SEVERITIES = ("warning", "info")
 #: A smaller gain is hard to tell from noise.
 LEAST_SHARE = 0.05
 _TRANSFORM = "aten::_fft_"
+_LENGTH = "length "
 #: A length that the call asks for: the input may be padded to it.
 _ASKED = re.compile(r"\b[ns] = ")
 
@@ -79,8 +80,13 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     places = list(dict.fromkeys(place for line in calls if (place := location(line))))
     trials = [r for r in first_rank(rows(tables, "shape_trials")) if r["op"].startswith(_TRANSFORM)]
     slow = max(trials, key=lambda row: row["value"] * row["count"])
-    way = next(row["way"] for row in trials if row["way"].startswith("length"))
-    fast = way.removeprefix("length ")
+    work = slow["op"], slow["shape"]
+    ways = [row["way"] for row in trials if (row["op"], row["shape"]) == work]
+    way = next(each for each in ways if each.startswith(_LENGTH))
+    fast = way.removeprefix(_LENGTH)
+    padded = f"rfft(x, n={fast})"
+    if not fast.isdecimal():  # of several dimensions
+        padded = f"rfftn(x, s=({fast.replace('x', ', ')}))"
     at = f" at {short(places[0])}" if places else ""
     measured = f"{milliseconds(base)} as it is, {milliseconds(less)} with {way}"
     yield Finding(
@@ -103,7 +109,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "If it is for a convolution or correlation, pad to the fast length and cut the result "
             "as before. Leave it if the spectrum has to have just that many frequencies."
         ),
-        snippet=Snippet("python", f"torch.fft.rfft(x, n={fast})"),
+        snippet=Snippet("python", f"torch.fft.{padded}"),
         also_at=tuple(places[1:4]),
         weighs=True,
     )
