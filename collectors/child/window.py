@@ -279,9 +279,9 @@ class Window:
         profiler.export_chrome_trace(str(scratch))
         scratch.chmod(0o600)
         scratch.replace(path)
-        # Of a stance's windows the last one is read; that of replayed calls, if a step is no more.
-        for each in () if self.replayed else earlier:
-            each.unlink(missing_ok=True)
+        if not self.replayed:  # only the last is read, but the script's own beside a replay's
+            for each in earlier:
+                each.unlink(missing_ok=True)
         earlier.append(path)
         return path
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.time.details import TO_DEVICE, TO_HOST
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -55,7 +56,6 @@ GPU_ONLY = True
 
 #: Less is not worth another stream.
 LEAST_SHARE = 0.10
-_COPIES = ("copy to the device", "copy to the host")
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
@@ -72,7 +72,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     copies = [
         row
         for row in first_rank(rows(tables, "account_details", stance="compiled", category="copy"))
-        if row["what"] in _COPIES and row["file"] and row["line"] is not None
+        if row["what"] in (TO_DEVICE, TO_HOST) and row["file"] and row["line"] is not None
     ]
     copies.sort(key=lambda row: -row["ms"])
     places = [Location(row["file"], row["line"]) for row in copies]

@@ -42,6 +42,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from traceview.derive.origins.work import LIBRARY
 from traceview.rules._gain import IS_CAUSAL
 from traceview.rules.kit import (
     Cost,
@@ -88,7 +89,6 @@ MOST_UNTIMED = 0.75
 LEAST_SAVED = 0.20
 #: A dtype that is named more often than this is named for other things too.
 _MOST_NAMED = 3
-_LIBRARY = ("gemm", "convolution", "attention")
 _SHORT = ("float16", "bfloat16")
 
 
@@ -114,7 +114,7 @@ def check(
         step, total = (sum(row["ms"] or 0.0 for row in part) for part in (accounts, busy))
         if not total or total < FEWEST_BUSY_SHARE * step:
             return
-        library = sum(row["ms"] or 0.0 for row in busy if row["category"] in _LIBRARY)
+        library = sum(row["ms"] or 0.0 for row in busy if row["category"] in LIBRARY)
         shares.append(library / total)
     if min(shares) < least_share:
         return
@@ -122,7 +122,7 @@ def check(
 
     # What these kernels would take at the device's ceilings, if that is known of most of them.
     limits = first_rank(rows(tables, "kernel_limits", stance="compiled"))
-    mine = [row for row in limits if row["category"] in _LIBRARY]
+    mine = [row for row in limits if row["category"] in LIBRARY]
     known = [row for row in mine if row["of_ceiling"] is not None]
     ms, total = (sum(row["ms"] for row in part) for part in (known, mine))
     at_ceiling = []
@@ -321,7 +321,7 @@ def _measured_ways(tables: Tables) -> list[Row]:
     return [
         row
         for row in first_rank(rows(tables, "shape_gains"))
-        if row["kind"] in _LIBRARY
+        if row["kind"] in LIBRARY
         and row["way"] != IS_CAUSAL  # a finding of its own
         and row["base_ms"] >= (1 - MOST_UNTIMED) * spent.get(row["kind"], 0.0)
     ]

@@ -178,7 +178,7 @@ def check(
         waits = ms * sum(row["waits_ms"] or 0.0 for row in mine) / of_ms if of_ms else 0.0
         calls = max(row["calls"] or 0.0 for row in mine)
         same = sum(row["same_ms"] or 0.0 for row in mine) > of_ms / 2
-        found.append(Part(kind, ms, places, what, waits, calls, 0.0, _SAME if same else _MOVE))
+        found.append(Part(kind, ms, places, what, waits, calls, advice=_SAME if same else _MOVE))
         lists, tensors = mine[0]["lists"] or 0.0, mine[0]["list_tensors"] or MANY_STEPS
         if lists >= MANY_STEPS and tensors < 2:  # a list is there for more than one
             found[-1] = replace(found[-1], lists=lists)

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from traceview.derive.origins.work import LIBRARY
 from traceview.rules import _breaks
 from traceview.rules.kit import (
     Cost,
@@ -60,7 +61,6 @@ EXPLAINS = frozenset({"graph_break", "idle_graph_break", "overheads_added"})
 
 HOT_SHARE = 0.20
 #: Work of libraries, which runs in the same kernels compiled.
-_LIBRARY = ("gemm", "convolution", "attention")
 _NAMED = re.compile(r"<(?:function|bound method) ([\w.<>]+) (?:at|of)\b")
 _REASON = re.compile(r"\(reason: (?!None\))(.+?)\)\s*$")
 
@@ -83,7 +83,7 @@ def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
         if spent:  # the time inside that is no library's, of the step as timed
             timed = step_ms(tables, "compiled")
             scale = min(1.0, timed / whole) if timed and whole else 1.0
-            library = scale * _ms([row for row in spent if row["category"] in _LIBRARY])
+            library = scale * _ms([row for row in spent if row["category"] in LIBRARY])
             less = f", less {milliseconds(library)} of matrix products and the like"
             about = f"time inside it, in eager{less if library else ''}"
             about += "; compiling it would save a part of that"

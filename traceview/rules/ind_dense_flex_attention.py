@@ -52,7 +52,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
-from traceview.torchtext.fx import Graph, Node, read_graph
+from traceview.torchtext.fx import Graph, Node, read_graph, tensor_sizes
 
 CODE = "TV435"
 NEEDS = frozenset({"graphs", "kernel_groups", "step_counts"})
@@ -65,13 +65,12 @@ _CLASS = re.compile(r"^\s*class (\w+)\(torch\.nn\.Module\):", re.MULTILINE)
 _CALL = "higher_order.flex_attention"
 #: ``_LARGE_SPARSE_BLOCK_SIZE``: one block is all, as no mask was given.
 _ONE_BLOCK = re.compile(r"\(([\w.-]+), ([\w.-]+), [\w.-]+, (\w+), .*?\b1073741824, 1073741824,")
-_SIZES = re.compile(r"\w+\[([\d, ]*)\]")
 _MASKED = re.compile(r"^\((\w+), (\w+), -inf\)$")
 _SIGN = re.compile(r"^([\w-]+) \S+ ([\w-]+)$")
 _SIGNS = frozenset(
     {"ge", "le", "gt", "lt", "eq", "ne"} | {"add", "sub", "mul", "floordiv", "mod", "and_", "or_"}
 )
-#: Of places in each direction, or more of a long sequence, so that there are no more than so many.
+#: Places of a block in each direction; a long sequence has larger blocks, and only so many.
 _BLOCK, _MOST_BLOCKS = 128, 64
 
 
@@ -172,9 +171,8 @@ def dense_calls(text: str) -> Iterator[Dense]:
 
 def _length(operand: Node | None) -> int | None:
     """Of a sequence: the last but one size."""
-    sizes = _SIZES.match(operand.meta) if operand else None
-    numbers = [int(size) for size in sizes[1].split(",")] if sizes and sizes[1] else []
-    return numbers[-2] if len(numbers) > 1 else None
+    sizes = tensor_sizes(operand.meta) if operand else None
+    return sizes[-2] if sizes and len(sizes) > 1 else None
 
 
 def _kept(function: Graph, condition: str, queries: int | None, keys: int | None) -> float | None:

@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from traceview.derive.origins.work import LIBRARY
 from traceview.rules._gain import location
 from traceview.rules.kit import (
     Cost,
@@ -61,18 +62,18 @@ EXPLAINS = frozenset({"library_choice", "other_kernels"})
 
 #: Less of a step is within what two profiles of the same work differ by.
 LEAST_SHARE = 0.05
-_LIBRARY = ("gemm", "convolution", "attention")
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all operators that the compiled backward runs and eager doesn't."""
     step = step_ms(tables, "compiled")
     asked = first_rank(rows(tables, "backward_calls", call="grad"))
+    if not step or not asked or not (more := _more(tables)):
+        return
     texts = [row["text"] or "" for row in first_rank(rows(tables, "graphs", kind="aot_backward"))]
     given = max((len(read_graph(text).outputs) for text in texts), default=0)
-    if not step or not asked or given < 2:
+    if given < 2:
         return
-    more = _more(tables)
     lost = {
         group: sum(
             row["ms"] or 0.0
@@ -127,7 +128,7 @@ def _more(tables: Tables) -> dict[int, dict[str, Any]]:
     """
     groups: dict[int, dict[str, Any]] = {}
     for row in first_rank(rows(tables, "matched_kernels")):
-        if row["category"] in _LIBRARY:
+        if row["category"] in LIBRARY:
             new = {"eager": 0.0, "compiled": 0.0, "line": f"{row['file']}:{row['line']}"}
             group = groups.setdefault(row["group_id"], new | {"_backward": False})
             group[row["stance"]] += row["count"] or 0.0

@@ -374,17 +374,21 @@ def target_word(target: str) -> str | None:
     return _SAME_WORD.get(word, word)
 
 
+def tensor_sizes(meta: str) -> tuple[int, ...] | None:
+    """16 and 256 of ``f16[16, 256][256, 1]cuda:0``; None as for ``tensor_bytes``."""
+    found = _TENSOR.match(meta)
+    sizes = [size.strip() for size in found["sizes"].split(",") if size.strip()] if found else ["?"]
+    return tuple(map(int, sizes)) if all(map(_SIZE.fullmatch, sizes)) else None
+
+
 @lru_cache(4096)  # a graph has many tensors and few shapes
 def tensor_bytes(meta: str) -> int | None:
     """Bytes of ``f16[16, 256][256, 1]cuda:0``; None where a size is symbolic or it is no tensor."""
-    found = _TENSOR.match(meta)
+    found, sizes = _TENSOR.match(meta), tensor_sizes(meta)
     dtype = dtype_of(found["dtype"]) if found else None
-    if found is None or dtype is None:
+    if sizes is None or dtype is None:
         return None
-    sizes = [size.strip() for size in found["sizes"].split(",") if size.strip()]
-    if not all(_SIZE.fullmatch(size) for size in sizes):
-        return None
-    total = prod(map(int, sizes)) * size_of(dtype)
+    total = prod(sizes) * size_of(dtype)
     return total if total <= MOST_BYTES else None
 
 

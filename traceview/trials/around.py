@@ -6,6 +6,7 @@ import ast
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
+    DRAWS,
     PURE,
     STEP,
     Changes,
@@ -25,7 +26,6 @@ _OF_SCRIPT = frozenset(["code", "graph", "inlined_graph", "save", "save_to_buffe
 _COUNTED = ("range", "enumerate", "zip")
 _COPIES = frozenset(["deepcopy", "pickle", "AveragedModel"])
 _SWITCHES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
-_DRAWS = frozenset(["bernoulli", "multinomial", "normal", "rand", "randint", "randn", "randperm"])
 
 
 # -- nothing is compiled, or again and again -------------------------------------------------------
@@ -177,7 +177,7 @@ def as_python(source: Source, _line: int) -> Changes:
         drawn = {
             called(each).rpartition(".")[2] for rest in call.args[1:] for each in ast.walk(rest)
         }
-        if drawn & _DRAWS:
+        if drawn & DRAWS:
             return  # without them later random numbers would be others
         inner: ast.expr = call
         while inner in calls:

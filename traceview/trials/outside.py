@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
+    DRAWS,
     PURE,
     STEP,
     Changes,
@@ -31,7 +32,6 @@ _PURE_METHODS = frozenset(
         "values",
     ]
 )
-_DRAWS = frozenset(["bernoulli", "multinomial", "normal", "rand", "randint", "randn", "randperm"])
 #: Calls that end a graph, or whose time is none of tensors' work; methods begin with a point.
 _BREAKS = frozenset(
     [
@@ -280,7 +280,7 @@ def _only_works_out(call: ast.Call, own: set[str]) -> bool:
     """Whether it has no effect but on the function's ``own`` names, and depends on nothing else."""
     owner, _, name = called(call).rpartition(".")
     if owner in ("math", "torch"):
-        return name not in _DRAWS and not name.endswith("_")
+        return name not in DRAWS and not name.endswith("_")
     if owner in own and name in ("append", "extend"):
         return True
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""

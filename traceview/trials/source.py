@@ -26,6 +26,8 @@ PURE = frozenset(
         *("set", "sorted", "str", "sum", "tuple", "zip"),
     ]
 )
+#: Functions that draw random numbers.
+DRAWS = frozenset(["bernoulli", "multinomial", "normal", "rand", "randint", "randn", "randperm"])
 #: Operators of ``x += y`` that are the same in ``x = x + y``.
 SIGNS: dict[type[ast.operator], str] = {
     ast.Add: "+",

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from traceview.derive.effects.kernels import Kernel
+from traceview.derive.origins.work import LIBRARY
 from traceview.torchtext.kernel_source import float64_arguments
 
 Row = dict[str, Any]
@@ -21,7 +22,6 @@ Row = dict[str, Any]
 _Place = tuple[int | None, str, bool]
 _Sides = tuple[list[Kernel], list[Kernel]]
 #: A library's work, by the category of the kernel that does it.
-_LIBRARY = ("gemm", "convolution", "attention")
 _USER = "user_kernel"
 
 
@@ -83,7 +83,7 @@ def library_pairs(kernels: Iterable[Kernel], own: OwnKernels) -> list[Row]:
                 row = _row(place, *pair)
                 found.append(_of_user(row, own) if place[1] in triton else row)
     for (group_id, backward), sides in groups.items():
-        library = [[kernel for kernel in side if kernel.category in _LIBRARY] for side in sides]
+        library = [[kernel for kernel in side if kernel.category in LIBRARY] for side in sides]
         if library[0] and sides[1] and not library[1]:
             known = {kernel.work[0] for kernel in library[0]}
             shape = known.pop() if len(known) == 1 else None
@@ -97,7 +97,7 @@ def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: _S
     lined = next((kernel for kernel in longest[::-1] if kernel.line is not None), longest[0])
     row: Row = {
         "group_id": group_id,
-        "kind": kind or next((k.category for k in longest if k.category in _LIBRARY), "gemm"),
+        "kind": kind or next((k.category for k in longest if k.category in LIBRARY), "gemm"),
         "shape": shape,
         "compiled_shape": compiled_shape if compiled_shape != shape else None,
         "backward": backward,
@@ -107,7 +107,7 @@ def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: _S
     }
     for stance, side in zip(("eager", "compiled"), sides, strict=True):
         # What a library's operator copies on its way is not its name.
-        slowest = sorted(side, key=lambda kernel: (kernel.category not in _LIBRARY, -kernel.ms))
+        slowest = sorted(side, key=lambda kernel: (kernel.category not in LIBRARY, -kernel.ms))
         name = slowest[0].name
         row |= {
             f"{stance}_count": sum(kernel.count for kernel in side if kernel.name == name),

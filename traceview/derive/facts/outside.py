@@ -20,6 +20,7 @@ from traceview.derive.facts.rows import first_rank, rows
 from traceview.derive.origins.tree import nearest, parents
 from traceview.derive.origins.work import listed
 from traceview.derive.outcome import CUT_SHORT
+from traceview.derive.time.details import TO_DEVICE, TO_HOST
 from traceview.parse.kineto.categories import FUSIBLE
 from traceview.tables import Tables, from_rows, having
 from traceview.torchtext import marks
@@ -32,7 +33,6 @@ _IN_STEP = pl.col("step").is_not_null()
 _LOADING = ("data_loading", "idle_data_loading")
 _PYTHON = ("python", "idle_python")
 _COPIES = ("idle_copy_wait",)
-_TO_DEVICE, _TO_HOST = "copy to the device", "copy to the host"
 _PAGEABLE = "Device -> Pageable"
 _PLACE = ("file", "line")
 _COLLECTIVE = "c10d::"
@@ -99,8 +99,8 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
     of_optimizer = what.str.starts_with(marks.OPTIMIZER).fill_null(False)
     is_python = category.is_in(_PYTHON) & long & ~of_optimizer
     is_collective = what.str.starts_with(_COLLECTIVE)
-    is_wait, is_copy = category.is_in(_COPIES), (category == "copy") & (what == _TO_DEVICE)
-    is_read = (category == "copy") & (what == _TO_HOST)
+    is_wait, is_copy = category.is_in(_COPIES), (category == "copy") & (what == TO_DEVICE)
+    is_read = (category == "copy") & (what == TO_HOST)
     hooks = tables["noted_lines"].filter(kind="hook_step").drop_nulls(_PLACE)
     pageable = tables["kernels"].filter(_COMPILED, pl.col("name").str.contains(_PAGEABLE))
     result: list[Row] = []
@@ -121,7 +121,7 @@ def outside_work(tables: Tables) -> pl.DataFrame | None:
             *_loading(account, mine, _own(events, head)),
             *python,
             *({"kind": "copies", "what": None, **row} for row in copies),
-            *({"kind": "copies", "what": _TO_HOST, **row} for row in reads),
+            *({"kind": "copies", "what": TO_HOST, **row} for row in reads),
             *_operators(
                 *(account, mine.filter(~of_read), _own(lines, head)),
                 _own(optimizers, head).with_columns(

@@ -14,9 +14,10 @@ from traceview.torchtext import marks
 
 _PLACE = ("file", "line")
 _KEY = ("category", "what", *_PLACE, "in_graph")
+TO_DEVICE, TO_HOST = "copy to the device", "copy to the host"
 _DIRECTIONS = {
-    "HtoD": "copy to the device",
-    "DtoH": "copy to the host",
+    "HtoD": TO_DEVICE,
+    "DtoH": TO_HOST,
     "DtoD": "copy on the device",
 }
 #: The collector's own marks, and the wrapper of generated code: what runs there is Python.

@@ -122,8 +122,6 @@ def read_pass(run: Run, record: PassRecord, damage: Damage) -> Frames:
 def windows(run: Run, record: PassRecord) -> list[Window]:
     """The last trace of each rank, kind of step, stance and purpose; processes as they started.
 
-    One of calls that were replayed counts only where such a call is all of a step, or alone: a
-    backward, or what else follows the call, is in none of them.
     A second process of the same rank (a forked worker that compiles too) is left out: its times
     and row numbers have nothing to do with the first one's. Damage to the events is counted by
     their own reader.
