@@ -27,6 +27,11 @@ NEAR = """near: "i32[][]cpu" = child_3 - child_4
             small: "b8[][]cpu" = near < 64
             after: "b8[][]cpu" = child_3 >= child_4
             seen: "b8[][]cpu" = small & after"""
+WINDOW = """apart: "i32[][]cpu" = child_3 - child_4
+            far: "i32[][]cpu" = apart.abs()
+            other: "b8[][]cpu" = far > 64
+            near: "b8[][]cpu" = ~other
+            seen: "b8[][]cpu" = torch.logical_and(near, near)"""
 OF_HEAD = 'seen: "b8[][]cpu" = child_2 >= child_4'
 
 
@@ -37,7 +42,13 @@ def found(condition, length=1024, blocks=ALL, other="-inf"):
 
 @pytest.mark.parametrize(
     ("condition", "kept"),
-    [(CAUSAL, 36 / 64), (NEAR, 15 / 64), (CAUSAL.replace(">=", "<"), 36 / 64), (OF_HEAD, None)],
+    [
+        (CAUSAL, 36 / 64),
+        (NEAR, 15 / 64),
+        (CAUSAL.replace(">=", "<"), 36 / 64),
+        (WINDOW, 22 / 64),
+        (OF_HEAD, None),
+    ],
 )
 def test_blocks_with_a_place_that_is_kept_are_counted(condition, kept):
     assert found(condition) == [Dense("/w/model.py:8", kept)]

@@ -238,9 +238,11 @@ def _entering_ms(tables: Tables, compiled: float, *, launches: bool, more: float
         if (row["kind"] == "overhead" or row["category"] in _WAITED_FOR)
         and row["category"] not in without
     )
-    # Where the profiled step was a slower one than those that were timed, each part was.
+    # Where the profiled step was a slower one than those that were timed, each part was; where it
+    # was a faster one, so far as the machine's speed is why.
     parts: float = sum(row["ms"] for row in accounts if row["kind"] not in _NO_PART)
-    return overhead * min(1.0, compiled / parts) if parts > 0.0 else overhead
+    speed: float = sum(row["ms"] for row in accounts if row["kind"] == "machine_speed")
+    return overhead * min(1.0 + max(0.0, speed) / parts, compiled / parts) if parts else overhead
 
 
 def _lost_ms(tables: Tables) -> float:

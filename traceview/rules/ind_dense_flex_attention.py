@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import NamedTuple
 
@@ -70,6 +70,13 @@ _SIGN = re.compile(r"^([\w-]+) \S+ ([\w-]+)$")
 _SIGNS = frozenset(
     {"ge", "le", "gt", "lt", "eq", "ne"} | {"add", "sub", "mul", "floordiv", "mod", "and_", "or_"}
 )
+#: Of torch's functions and methods, by the words that ``Node.word`` has for them.
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    **{"abs": abs, "neg": operator.neg, "minimum": min, "maximum": max},
+    **{"logical_and": operator.and_, "bitwise_and": operator.and_},
+    **{"logical_or": operator.or_, "bitwise_or": operator.or_, "logical_not": operator.not_},
+}
+_OPERANDS = re.compile(r"^\(([\w-]*(?:, [\w-]+)*)\)$")
 #: Places of a block in each direction; a long sequence has larger blocks, and only so many.
 _BLOCK, _MOST_BLOCKS = 128, 64
 
@@ -206,8 +213,16 @@ def _value(function: Graph, name: str, known: Mapping[str, int]) -> int:
     if name not in function.nodes:
         return int(name)
     node = function.nodes[name]
+    if node.args.startswith("~"):
+        return int(not _value(function, node.args[1:], known))
     sign, parts = node.target.removeprefix("operator."), _SIGN.match(node.args)
-    if sign not in _SIGNS or parts is None:
+    if sign in _SIGNS and parts is not None:
+        one, other = (_value(function, part, known) for part in parts.groups())
+        return int(getattr(operator, sign)(one, other))
+    called = _OPERANDS.match(node.args)
+    if node.word not in _FUNCTIONS or called is None:
         raise KeyError(name)
-    one, other = (_value(function, part, known) for part in parts.groups())
-    return int(getattr(operator, sign)(one, other))
+    given = called[1].split(", ") if called[1] else []
+    if node.op.startswith("Tensor."):  # a method
+        given.insert(0, node.inputs[0])
+    return int(_FUNCTIONS[node.word](*(_value(function, each, known) for each in given)))
