@@ -35,6 +35,7 @@ from .remedies import Trials
 from .stances import Stances, inside_compiled_frame
 from .state import FOREVER, LONGEST_CALL_S, Control, Region
 from .threads import Threads
+from .untrained import ENOUGH_STEPS, write_untrained
 from .window import Window, cupti_is_torn_down
 
 MAX_STOPS = 10
@@ -105,6 +106,7 @@ class Driver:
         self.several_threads = self._crossed = False
         self._began_s = self._news_s = time.monotonic()
         self._looked_s = 0.0
+        self._weights_seen = False
         self._news = (0, 0, 0)
         self.phase: plan.Phase = "cold"
         self.step = -1
@@ -299,6 +301,9 @@ class Driver:
         elif isinstance(order, plan.CloseWindow):
             parts.close_window()
             control.only = None
+            if self.step >= ENOUGH_STEPS and not self._weights_seen:
+                self._weights_seen = True
+                write_untrained(parts.torch, parts.recorder)
         elif isinstance(order, plan.LeaveOut):
             parts.recorder.note(order.what, order.why)
 
@@ -456,6 +461,12 @@ class Driver:
         """A script that compiles nothing: there is nothing to wait for."""
         self._finish(complete=True)
 
+    def write_lines(self) -> None:
+        """Lines of the user's that call torch.compile, and which of them have run."""
+        for line in self._lines.found(self._control.reached):
+            self._parts.sources.keep(line["file"])
+            self._parts.recorder.write("compile_line", **line)
+
     def _finish(self, *, complete: bool) -> None:
         """The plan is over: back to the script's own stance, count cheaply, stop if asked to."""
         parts = self._parts
@@ -468,9 +479,7 @@ class Driver:
         self._enter(plan.Enter("tail"))
         parts.recorder.write("done", step=self.step, stopping=stopping, complete=complete)
         if stopping:
-            for file, line, ran in self._lines.found(self._control.reached):
-                parts.sources.keep(file)
-                parts.recorder.write("compile_line", file=file, line=line, reached=ran)
+            self.write_lines()
         self._control.watching = False
         self._wait = plan.Wait(FOREVER)
         self._stop()

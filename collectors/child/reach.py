@@ -32,13 +32,17 @@ Span = tuple[int, int]
 
 @dataclass
 class _Scope:
-    """A module's or a function's own code: its loops, its torch.compile calls, names it uses."""
+    """A module's or a function's own code: its loops, its torch.compile calls, names it uses.
+
+    ``branches``: first line of such a call → line of the innermost ``if`` that it stands in.
+    """
 
     name: str
     first: int
     defined: int
     loops: list[Span] = field(default_factory=list)
     compiles: list[Span] = field(default_factory=list)
+    branches: dict[int, int] = field(default_factory=dict)
     uses: list[tuple[str, int]] = field(default_factory=list)
 
     def may_follow(self, line: int, now: int) -> bool:
@@ -53,14 +57,15 @@ class CompileLines:
         self._frames = frames
         self._files: dict[str, list[_Scope]] = {}
 
-    def found(self, reached: set[tuple[str, int]]) -> Iterator[tuple[str, int, bool]]:
-        """File and line of each torch.compile call, and whether it has run."""
+    def found(self, reached: set[tuple[str, int]]) -> Iterator[dict[str, Any]]:
+        """File and line of each torch.compile call, whether it ran, and the ``if`` around it."""
         self._read()
         for file, scopes in self._files.items():
             for scope in scopes:
                 for first, last in scope.compiles:
                     ran = any((file, line) in reached for line in range(first, last + 1))
-                    yield file, first, ran
+                    branch = scope.branches.get(first)
+                    yield {"file": file, "line": first, "reached": ran, "branch": branch}
 
     def ahead(self, reached: set[tuple[str, int]], frame: FrameType) -> bool:
         """Whether one of them may run yet, as seen from ``frame``."""
@@ -80,7 +85,9 @@ class CompileLines:
 
     def _read(self) -> None:
         for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
+            # Python takes a script's ``__file__`` away as soon as it has run.
+            loader = getattr(module, "__loader__", None)
+            file = getattr(module, "__file__", None) or getattr(loader, "path", None)
             if not isinstance(file, str) or file in self._files or not self._frames.is_user(file):
                 continue
             tree = _parsed(file, "compile")
@@ -156,7 +163,7 @@ def _scopes(tree: ast.Module) -> list[_Scope]:
 
     found = [_Scope("<module>", 0, 1)]
 
-    def visit(node: ast.AST, scope: _Scope) -> None:
+    def visit(node: ast.AST, scope: _Scope, branch: int | None = None) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             for each in node.decorator_list:  # run where the function is defined
@@ -177,8 +184,12 @@ def _scopes(tree: ast.Module) -> list[_Scope]:
             scope.uses.append((name, node.lineno))
         elif compiles(node):
             scope.compiles.append((node.lineno, node.end_lineno or node.lineno))  # type: ignore[attr-defined]
+            if branch is not None:
+                scope.branches[node.lineno] = branch  # type: ignore[attr-defined]
+        elif isinstance(node, ast.If) and "__name__" not in ast.dump(node.test):
+            branch = node.lineno
         for child in ast.iter_child_nodes(node):
-            visit(child, scope)
+            visit(child, scope, branch)
 
     for statement in tree.body:
         visit(statement, found[0])

@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, MethodType
@@ -54,10 +55,11 @@ class Regions:
         """Replace ``torch.compile``; ``listener`` hears of the calls of every region."""
         self._listener = listener
         compile_fn = self._torch.compile
+        signature = inspect.signature(compile_fn)
 
         @functools.wraps(compile_fn)
         def compile(*args: Any, **kwargs: Any) -> Any:
-            given = arguments(compile_fn, args, kwargs)
+            given = arguments(signature, args, kwargs)
             model = given.get("model")
             asked = self.site is not None or not self._from_torch(sys._getframe(1))
             if self._control.off or model is None or not asked:
@@ -69,12 +71,14 @@ class Regions:
             how = [event[key] for key in _HOW]
             region = self._region(event, cudagraphs, (how, sizes_of(model)))
             plain = model.__call__ if isinstance(model, type) else None
+            began = time.perf_counter()
             try:
                 result = compile_fn(*args, **kwargs)
             except Exception as error:
                 event["error"] = f"{type(error).__name__}: {error}"
                 self._recorder.write("region", **event, backends_offered=backends_offered())
                 raise
+            region.compile_calls_s += time.perf_counter() - began
             if region.compile_calls == 1:
                 self._recorder.write("region", **event, error=None)
             return self._count(result, given, region, plain)
@@ -251,12 +255,12 @@ def _watch_context(context: Any) -> None:
 
 
 def arguments(
-    compile_fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """All arguments by name with torch's defaults; those as given if they don't bind."""
     try:
-        bound = inspect.signature(compile_fn).bind(*args, **kwargs)
-    except (TypeError, ValueError):
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
         return {**dict(zip(("model",), args, strict=False)), **kwargs}
     bound.apply_defaults()
     return dict(bound.arguments)

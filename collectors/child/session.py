@@ -163,6 +163,7 @@ class Session:
                 collected_uncalled=region.collected_uncalled,
                 is_anchor=region.region_id == self._driver.anchor.region_id,
                 compile_calls=region.compile_calls,
+                compile_calls_ms=region.compile_calls_s * 1e3,
                 input_sizes=list(region.sizes.items()),
                 torchscript=region.torchscript,
                 torchscript_within=region.torchscript_within,
@@ -202,6 +203,8 @@ class Session:
         self._try("looking for what to compile", self._compiling.finish)
         self._try("profiler window", lambda: parts.close_window(step_ended=False))
         self._write_error()
+        if not parts.control.regions and not driver.complete:
+            self._try("lines that compile", driver.write_lines)
         self._try("copies of modules", parts.copies.finish)
         self._try("frozen weights", parts.frozen.finish)
         self._try("weights that were loaded", parts.loads.finish)

@@ -8,7 +8,9 @@ random data as they are and every way there is, in turns: one ``shape_trial`` ev
 that ran as separate operators is whole in the eager window's trace only, and so is attention with a
 mask. It is timed where the mask is a causal one (`causal_mask`), against ``is_causal=True``.
 A Fourier transform is timed where its length has a factor that libraries have no code for, against
-the next length without one.
+the next length without one. Rows that are looked up are timed where a row's elements lie apart, at
+random places, against a table whose rows lie together; they too are in the eager window's trace
+only, since compiled code looks up in kernels of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import cycle
 from math import prod
 from pathlib import Path
 from statistics import median
@@ -44,7 +47,10 @@ _PRODUCTS = {"aten::mm": 0, "aten::addmm": 1, "aten::bmm": 0, "aten::baddbmm": 1
 _CONVOLUTIONS = {"aten::convolution": 0}
 _ATTENTION = {"aten::scaled_dot_product_attention": 0}
 _TRANSFORMS = {"aten::_fft_r2c": 0, "aten::_fft_c2r": 0, "aten::_fft_c2c": 0}
-_OPERATORS = {**_PRODUCTS, **_CONVOLUTIONS, **_ATTENTION, **_TRANSFORMS}
+_LOOKUPS = {"aten::index": 0, "aten::index_select": 0}
+#: Each look-up has other rows than the last ones: a cache would have those.
+_MOST_ROWS, _BATCHES = 4096, 64
+_OPERATORS = {**_PRODUCTS, **_CONVOLUTIONS, **_ATTENTION, **_TRANSFORMS, **_LOOKUPS}
 #: Factors of a length that MKL, pocketfft and cuFFT have code of their own for, and of a fast one.
 _KNOWN_FACTORS, _FAST_FACTORS = (2, 3, 5, 7, 11, 13), (2, 3, 5)
 _NAMES = "|".join(_OPERATORS).encode()
@@ -56,6 +62,7 @@ _SIGNALS = {
     **{"float": "float32", "double": "float64"},
     **{"c10::complex<float>": "complex64", "c10::complex<double>": "complex128"},
 }
+_TABLES = {**_DTYPES, "double": "float64"}
 _BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
 
 #: Operator; sizes, strides and dtypes of its operands; values of its other arguments, of attention
@@ -70,7 +77,7 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
     traces = dict(_last_traces(recorder.raw / "profile", recorder.pid))
     works = next(filter(None, map(heaviest, traces.values())), {})
     if "eager" in traces:
-        works = {**separate_attention(traces["eager"]), **works}
+        works = {**of_eager(traces["eager"]), **works}
     name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
         for work, count in works.items():
@@ -108,20 +115,23 @@ def heaviest(trace: Path) -> dict[Work, float]:
     return _heaviest(_text(trace))
 
 
-def separate_attention(trace: Path) -> dict[Work, float]:
-    """Of ``heaviest`` the attention with a mask, and all where some ran as separate operators."""
+def of_eager(trace: Path) -> dict[Work, float]:
+    """What an eager trace alone has whole: of ``heaviest`` the attention with a mask, and all where
+    some ran as separate operators; and look-ups in tables whose rows are scattered.
+    """
     text = _text(trace)
     separate = _SEPARATE in text
-    found = _heaviest(text).items()
-    return {w: n for w, n in found if w[0] in _ATTENTION and (separate or _has_mask(w))}
+    attention = _heaviest(text).items()
+    found = {w: n for w, n in attention if w[0] in _ATTENTION and (separate or _has_mask(w))}
+    return {**found, **_heaviest(text, lookups=True)}
 
 
-def _heaviest(text: bytes) -> dict[Work, float]:
+def _heaviest(text: bytes, *, lookups: bool = False) -> dict[Work, float]:
     steps = max(1, len(set(re.findall(rb'"traceview step (\d+)"', text))))
     found: Counter[Work] = Counter()
     for match in _EVENT.finditer(text):
         work = _work(match[1].decode(), match[2])
-        if work is not None:
+        if work is not None and (work[0] in _LOOKUPS) == lookups:
             found[work] += 1
     heavy = sorted(found, key=lambda work: -found[work] * _operations(work))
     return {work: found[work] / steps for work in heavy[:MOST_SHAPES]}
@@ -144,6 +154,8 @@ def _work(name: str, arguments: bytes) -> Work | None:
         strides, values = args["Input Strides"], args.get("Concrete Inputs", [])
         if name in _TRANSFORMS:
             return _transform(name, dims[0], strides[0], types[0], values)
+        if name in _LOOKUPS:
+            return _lookup(name, dims[0], strides[0], types[0], values)
         first = _OPERATORS[name]
         last = first + (3 if name in _ATTENTION else 2)
         sizes = tuple(tuple(size) for size in dims[first:last])
@@ -178,6 +190,16 @@ def _transform(
         settings = json.dumps([over, lengths])
         return name, (tuple(size),), (tuple(strides),), _SIGNALS[kind], settings
     return None
+
+
+def _lookup(
+    name: str, size: list[int], strides: list[int], kind: str, values: list[str]
+) -> Work | None:
+    """None where each row's elements lie together, or what is looked up may be no rows."""
+    rows = name == "aten::index" or values[1] == "0"
+    if len(size) < 2 or 0 in size or not rows or min(strides[1:]) <= strides[0]:
+        return None
+    return name, (tuple(size),), (tuple(strides),), _TABLES[kind], ""
 
 
 def _without(number: int, factors: Sequence[int]) -> int:
@@ -238,6 +260,8 @@ def causal_mask(torch: Any, sizes: tuple[tuple[int, ...], ...], dtype: str) -> b
 
 def _operations(work: Work) -> int:
     """Operations, as far as needed to compare shapes."""
+    if work[0] in _LOOKUPS:
+        return prod(work[1][0])
     if work[0] in _TRANSFORMS:
         (signal,) = _shapes(work)
         return 5 * prod(signal) * max(signal).bit_length()
@@ -301,6 +325,12 @@ def _act(torch: Any, work: Work, device: bool) -> Any:
         last = lengths[-1] if name == "aten::_fft_c2r" else True  # one-sided, or forward
         transform = getattr(torch.ops.aten, name.removeprefix("aten::")).default
         return lambda signal: transform(signal, over, 0, last)
+    if name in _LOOKUPS:
+        rows, where = work[1][0][0], "cuda" if device else "cpu"
+        seed = torch.Generator(device=where).manual_seed(0)
+        size = _BATCHES, min(rows, _MOST_ROWS)
+        batches = cycle(torch.randint(rows, size, device=where, generator=seed))
+        return lambda table: table.index_select(0, next(batches))
     if name in _PRODUCTS:
         return torch.bmm if len(work[1][0]) == 3 else torch.mm
     if name in _ATTENTION:
@@ -328,6 +358,9 @@ def _others(
         signal = operands[0].new_empty(longer[1][0]).normal_()
         words = "x".join(map(str, lengths))
         yield f"length {words}", partial(clock, partial(_act(torch, longer, device), signal))
+        return
+    if name in _LOOKUPS:
+        yield "contiguous", partial(clock, partial(act, operands[0].contiguous()))
         return
     if _has_mask(work):
         attention = torch.nn.functional.scaled_dot_product_attention

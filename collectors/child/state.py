@@ -30,7 +30,8 @@ class Region:
 
     Calls before those take one of ``passes`` and go straight through: see `Control.straight`. On a
     call that launches one kernel, an iterator's own count costs less than an attribute's.
-    ``compile_calls`` is more than 1 where a line compiles one function again and again;
+    ``compile_calls`` is more than 1 where a line compiles one function again and again, and these
+    took ``compile_calls_s`` of the host's time;
     ``made_after`` is what the line made of that function before, and its outermost calls by then;
     ``group`` is the first one that it made so: same arguments, same sizes of parameters.
 
@@ -51,6 +52,7 @@ class Region:
     first_called: bool = False
     held: int = 0
     compile_calls: int = 1
+    compile_calls_s: float = 0.0
     made_after: tuple[Region, int] | None = None
     methods_used: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """What the collector keeps of a torch.compile call that torch refuses."""
 
+import inspect
 import sys
 from types import SimpleNamespace
 
@@ -15,10 +16,11 @@ def compile_like(model=None, *, fullgraph=False, backend="inductor"):
 
 
 def test_a_keyword_that_torch_does_not_know_leaves_the_model_known():
-    given = regions.arguments(compile_like, ("net",), {"fulgraph": True})
+    signature = inspect.signature(compile_like)
+    given = regions.arguments(signature, ("net",), {"fulgraph": True})
     assert given == {"model": "net", "fulgraph": True}
-    assert regions.arguments(compile_like, (), {"fulgraph": True}) == {"fulgraph": True}
-    bound = regions.arguments(compile_like, ("net",), {"fullgraph": True})
+    assert regions.arguments(signature, (), {"fulgraph": True}) == {"fulgraph": True}
+    bound = regions.arguments(signature, ("net",), {"fullgraph": True})
     assert bound == {"model": "net", "fullgraph": True, "backend": "inductor"}
 
 

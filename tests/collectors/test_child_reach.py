@@ -1,5 +1,6 @@
 """Which lines with torch.compile can still run, read from the source and the stack."""
 
+import ast
 import builtins
 import sys
 import textwrap
@@ -7,6 +8,7 @@ import types
 
 import pytest
 
+from traceview.collectors.child import reach
 from traceview.collectors.child.frames import Frames
 from traceview.collectors.child.reach import CompileLines, Loops
 
@@ -35,7 +37,7 @@ def seen(tmp_path, monkeypatch, text, then=None):
     exec(builtins.compile(source, str(path), "exec"), names)
     if then:
         then(names)
-    return looks, [(line, ran) for _, line, ran in lines.found(reached)]
+    return looks, [(each["line"], each["reached"]) for each in lines.found(reached)]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,18 @@ def test_every_line_is_found_with_whether_it_ran(tmp_path, monkeypatch):
                 return torch.compile(self)
     """
     assert seen(tmp_path, monkeypatch, text)[1] == [(2, True), (9, False)]
+
+
+def test_the_condition_that_a_call_stands_under_is_known():
+    text = """
+        if __name__ == "__main__":
+            if len("ab") > 5:
+                torch.compile(abs)
+            torch.compile(len)
+    """
+    (scope,) = reach._scopes(ast.parse("import torch\n" + textwrap.dedent(text)))
+    assert scope.compiles == [(5, 5), (6, 6)]
+    assert scope.branches == {5: 4}
 
 
 def test_what_a_library_called_may_be_called_again(tmp_path, monkeypatch):

@@ -147,7 +147,7 @@ def test_attention_as_separate_operators_is_timed_whole(raw, separate, mask, cau
         events = [attention]
     path = raw / "profile" / "eager-7-2.json.gz"
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}, indent=2).encode()))
-    works = shape_trials.separate_attention(path)
+    works = shape_trials.of_eager(path)
     assert [(work[0], work[4], count) for work, count in works.items()] == [
         (name, settings, count) for settings, count in found
     ]
@@ -203,3 +203,29 @@ def test_attention_with_a_mask_is_timed_where_the_mask_is_causal(tmp_path, kind,
     assert set(found) == ways
     assert all(value > 0 for value in found.values())
     del mask
+
+
+@pytest.mark.parametrize(
+    ("name", "strides", "values", "ways"),
+    [
+        ("aten::index", [1, 512], ["", ""], ["as it is", "contiguous"]),
+        ("aten::index_select", [1, 512], ["", "0", ""], ["as it is", "contiguous"]),
+        ("aten::index_select", [1, 512], ["", "1", ""], []),
+        ("aten::index", [8, 1], ["", ""], []),
+    ],
+)
+def test_rows_that_lie_apart_are_timed_in_a_table_of_rows(tmp_path, name, strides, values, ways):
+    torch = pytest.importorskip("torch")
+    lookup = event(name, [[512, 8], []], [strides, []], values)
+    (tmp_path / "profile").mkdir()
+    text = json.dumps({"traceEvents": [lookup]}, indent=2)
+    (tmp_path / "profile" / "eager-7.json.gz").write_bytes(gzip.compress(text.encode()))
+    written = []
+    recorder = SimpleNamespace(
+        raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
+    )
+    random = torch.get_rng_state()
+    shape_trials.write_shape_trials(torch, recorder, device=False)
+    assert [each["way"] for each in written] == ways
+    assert all(each["shape"] == "512x8" and each["value"] > 0 for each in written)
+    assert torch.equal(torch.get_rng_state(), random)

@@ -385,3 +385,31 @@ def test_a_cached_function_costs_what_eager_does_not_compute(make, eager_line, m
     (finding,) = RULES["cap-cached-function"].check(tables)
     assert (finding.cost.ms_per_step, finding.severity) == (ms, severity)
     assert finding.location.line == 20
+
+
+FEW = {
+    "why": "few_programs", "functions": [], "evaluations": None, "programs": 1,
+    "multiprocessors": 132, "reduced": 233_411, "made_for": 128, "profiled_ms": 2.0,
+    "kernel_name": "triton_red_fused_sum_0", "idle_ms": 1.9,
+}  # fmt: skip
+
+
+def test_a_reduction_made_for_a_smaller_call_says_both_sizes(make):
+    (finding,) = found("ind-few-programs", make, FEW)
+    assert "1 program on 132 multiprocessors" in finding.title
+    assert "128 elements" in finding.explanation
+    assert "233,411" in finding.explanation
+    assert (finding.severity, finding.remedy) == ("warning", ("dynamic=False",))
+
+
+def test_a_long_row_that_was_not_split_is_no_question_of_sizes(make):
+    (finding,) = found("ind-few-programs", make, {**FEW, "made_for": 262_144})
+    assert finding.remedy == ()
+    assert "two steps" in finding.what_to_do
+
+
+def test_idle_multiprocessors_count_where_the_kernel_is_no_slower_than_eager(make):
+    (finding,) = found("ind-few-programs", make, {**FEW, "slower_ms": 0.0}, outcome="helped")
+    assert finding.cost.ms_per_step == 1.9
+    assert "up to" in finding.title
+    assert found("ind-few-programs", make, {**FEW, "slower_ms": 0.0, "idle_ms": 0.4}) == []

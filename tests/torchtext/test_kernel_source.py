@@ -8,7 +8,13 @@ from traceview.torchtext.kernel_source import (
     float64_arguments,
     read_kernel,
 )
-from traceview.torchtext.triton_values import Additions, additions, repeated_in_triton
+from traceview.torchtext.triton_values import (
+    Additions,
+    Reduction,
+    additions,
+    reduction,
+    repeated_in_triton,
+)
 
 HEAD = """
 @triton_heuristics.pointwise(
@@ -280,6 +286,10 @@ def test_triton_computes_again_what_it_looks_up_and_broadcasts():
     found = {one.function: one for one in repeated_in_triton(LOOKED_UP)}
     known = {name: (one.evaluations, one.distinct, one.looked_up) for name, one in found.items()}
     assert known == {"lgamma": (64_000, 600, True), "sin": (64_000, 16, False)}
+    unmasked = LOOKED_UP.replace(
+        "((0 <= tmp1) & (tmp1 < 600)) | ~(xmask)", "(0 <= tmp1) & (tmp1 < 600)"
+    )
+    assert repeated_in_triton(unmasked) == repeated_in_triton(LOOKED_UP)
     unchecked = LOOKED_UP.replace("tl.device_assert", "# ")
     assert {one.function for one in repeated_in_triton(unchecked)} == {"sin"}
     assert repeated_in_triton(CPP) == repeated_in_triton("") == []
@@ -355,3 +365,29 @@ def test_numbers_that_a_triton_kernel_takes_as_float64():
     body = "@triton.jit\ndef own(x_ptr, eps, B: tl.constexpr):\n    kinds = {'no': 'fp64'}\n"
     assert float64_arguments(f"{meta}}}}}\n{body}") == ["eps"]
     assert float64_arguments(body) == []
+
+
+LONG_ROW = """
+@triton_heuristics.reduction(
+    size_hints={'x': 1, 'r0_': 128},
+)
+@triton.jit
+def triton_red_fused_sum_0(in_ptr0, out_ptr0, xnumel, r0_numel, R0_BLOCK : tl.constexpr):
+    xnumel = 1
+    rnumel = r0_numel
+    r0_index = r0_offset + r0_base
+"""
+
+
+def test_a_reduction_of_a_symbolic_size_has_it_from_its_launch():
+    assert reduction(LONG_ROW, ["", "", "1", "233411"]) == Reduction(233_411, 128)
+    assert reduction(LONG_ROW, ["", ""]) is None
+    static = LONG_ROW.replace("rnumel = r0_numel", "r0_numel = 4096")
+    assert reduction(static, []) == Reduction(4096, 128)
+    before = static.replace("r0_numel", "rnumel").replace("'r0_': 128", "'r': 128")
+    assert reduction(before, []) == Reduction(4096, 128)
+
+
+@pytest.mark.parametrize("source", ["", LOOKED_UP, CPP, "@triton.jit\ndef f(rnumel):\n"])
+def test_what_reduces_nothing_or_an_unknown_size_is_no_reduction(source):
+    assert reduction(source, ["x"]) is None

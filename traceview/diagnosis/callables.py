@@ -47,6 +47,8 @@ def named(region: Region) -> str:
 
 def unreached(tables: Tables, focus: Focus) -> tuple[CompileLine, ...]:
     """Lines that call torch.compile and had not run when the run was stopped."""
+    if focus.first(tables["runs"]).get("exit_kind") != "stopped":
+        return ()
     rows = focus.rows(tables["compile_lines"].filter(~pl.col("reached")))
     return tuple(CompileLine(row["file"], row["line"]) for row in rows)
 

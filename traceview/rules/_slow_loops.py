@@ -1,4 +1,4 @@
-"""What the rules on generated C++ kernels share: rows of ``slow_loops`` that cost something."""
+"""What the rules on slow generated kernels share: rows of ``slow_loops`` that cost something."""
 
 from __future__ import annotations
 
@@ -27,17 +27,23 @@ from traceview.rules.kit import (
 )
 from traceview.words.text import listed
 
+_POTENTIAL = {
+    "repeated_ms": "at most, by the eager operators' time for as many values",
+    "idle_ms": "at most, by the part of the device that has nothing to do meanwhile",
+}
+
 
 class Slow(NamedTuple):
     """Kernels that are slow for one reason: what they take and lose of a step, ms, and where.
 
-    ``potential``: what they lose is no part of the difference from eager; it is at most that.
+    ``potential``: why what they lose is at most that, where it is no part of the difference from
+    eager.
     """
 
     rows: list[Row]
     ms: float
     lost_ms: float
-    potential: bool
+    potential: str
     places: list[Location]
     about: frozenset[str]
 
@@ -50,9 +56,7 @@ class Slow(NamedTuple):
     @property
     def cost(self) -> Cost:
         about = "generated kernels less the eager operators that they replaced"
-        if self.potential:
-            about = "at most, by the eager operators' time for as many values"
-        return Cost(self.lost_ms, None, about)
+        return Cost(self.lost_ms, None, self.potential or about)
 
     def severity(self, tables: Tables) -> Severity:
         """By the cost; information where compiling helped: the loss is less than the gain."""
@@ -79,13 +83,12 @@ def slow(
     least_share: float,
     compiles: Collection[str] = (),
     *,
-    potential: bool = False,
+    cost: str = "slower_ms",
 ) -> Slow | None:
     """Kernels slow for a reason in ``why``; None where they lose less of a compiled step.
 
-    Those of ``compiles`` (keys) alone, if any are given. ``potential``: by ``repeated_ms``.
+    Those of ``compiles`` (keys) alone, if any are given. ``cost``: the column that says so.
     """
-    cost = "repeated_ms" if potential else "slower_ms"
     step = step_ms(tables, "compiled")
     known = [row for row in first_rank(rows(tables, "slow_loops")) if row["why"] in why]
     known = [row for row in known if not compiles or row["compile_key"] in compiles]
@@ -98,7 +101,7 @@ def slow(
         found,
         sum(row["ms"] or 0.0 for row in found),
         lost,
-        potential,
+        _POTENTIAL.get(cost, ""),
         list(dict.fromkeys(filter(None, lines))),
         about(*of_keys(tables, {row["compile_key"] for row in found})),
     )

@@ -71,7 +71,9 @@ from traceview.words.text import listed
 CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})
 SEVERITIES = ("warning", "info")
-FOLLOWS = frozenset({"ind-tf32-off", "ind-extern-dominated", "ind-slow-kernel"})
+FOLLOWS = frozenset(
+    {"ind-channels-last", "ind-tf32-off", "ind-extern-dominated", "ind-slow-kernel"}
+)
 
 #: With 30 % left for everything else, even fusing all of that away could not reach 1.5×.
 LEAST_SHARE = 0.70

@@ -87,7 +87,7 @@ CODE = "TV411"
 NEEDS = frozenset({"outside_work", "step_shares", "step_counts"})
 SEVERITIES = ("warning", "info")
 #: Calling torch.compile, or resetting it, at every step is Python of the script's own.
-FOLLOWS = frozenset({"rc-backend-mismatch", "ct-repeated-same-compile"})
+FOLLOWS = frozenset({"rc-backend-mismatch", "ct-compile-in-step", "ct-repeated-same-compile"})
 
 LEAST_SHARE = 0.30
 WARN_SHARE = 0.50

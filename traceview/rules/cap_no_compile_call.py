@@ -42,6 +42,7 @@ from traceview.rules.kit import (
     percent,
     plural,
     rows,
+    short,
     shorten,
     speedup,
     step_ms,
@@ -67,30 +68,42 @@ def check(tables: Tables) -> Iterator[Finding]:
     elif asked:
         yield _refused(asked[0])
     elif not rows(tables, "regions") and not rows(tables, "compile_intervals"):
-        yield _offer(found[0])
+        yield _offer(found[0], first_rank(rows(tables, "compile_lines", reached=False)))
 
 
-def _offer(seen: Row) -> Finding:
-    """``seen`` took most of the time."""
+def _offer(seen: Row, lines: list[Row]) -> Finding:
+    """``seen`` took most of the time; ``lines`` would compile something and did not run."""
     forward, period = seen["forward_ms"], seen["period_ms"]
     share = percent(min(1.0, forward / period)) if period else None
     part = f"{share} of the time from call to call, " if share else ""
+    places = [Location(row["file"], row["line"]) for row in lines]
+    skipped, check = "", ""
+    if places:
+        branch = lines[0]["branch"]
+        skipped = f": torch.compile at {short(places[0])} did not run"
+        check = f"Check the condition at line {branch}, which kept it from running. Or run"
+        if branch is None:
+            check = "Check whether that code is ever called. Or run"
+        else:
+            places.insert(1, Location(lines[0]["file"], branch))
     return _finding(
         severity="warning",
-        title=f"{seen['name']} takes most of the time in eager and is never compiled",
+        title=f"{seen['name']} takes most of the time in eager and is never compiled{skipped}",
         explanation=(
             f"A forward pass of {seen['name']} takes {milliseconds(forward)} in eager, {part}"
             "more than any other module that the script calls. Compiling it would change its "
             "backward pass, too."
         ),
         cost=_UNKNOWN,
-        location=None,
+        location=places[0] if places else None,
+        also_at=tuple(places[1:4]),
         evidence=(
             Evidence(f"median host time of a call: {milliseconds(forward)}", "compile_targets"),
         ),
         what_to_do=(
-            f"Run `traceview diagnose --compile {seen['target']}` with this script: it compiles "
-            f"{seen['name']} for one run, without an edit, and measures what that gains."
+            f"{check or 'Run'} `traceview diagnose --compile {seen['target']}` with this script: "
+            f"it compiles {seen['name']} for one run, without an edit, and measures what that "
+            "gains."
         ),
         snippet=Snippet("shell", f"traceview diagnose --compile {seen['target']} SCRIPT"),
     )

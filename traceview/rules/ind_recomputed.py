@@ -112,7 +112,7 @@ def check(
 ) -> Iterator[Finding]:
     """At most one finding: all such kernels together, at the slowest one's line."""
     found = slow(tables, {RECOMPUTED}, least_share)
-    found = found or slow(tables, {RECOMPUTED}, least_repeated, potential=True)
+    found = found or slow(tables, {RECOMPUTED}, least_repeated, cost="repeated_ms")
     if found is None:
         return
     where = f" at {short(found.places[0])}" if found.places else ""

@@ -92,7 +92,7 @@ _TABLES = {
         "guard_timings", "thread_looks", "busy_threads", "slow_switches", "resets",
         "loader_starts", "loader_restarts", "collect_calls", "collect_periods",
         "profile_windows", "sources", "notes", "unreadable", "settings", "script_ends",
-        "compile_lines", "late_hooks", "module_copies", "frozen_weights",
+        "compile_lines", "untrained_weights", "late_hooks", "module_copies", "frozen_weights",
         "job_lengths", "lost_weights",
     ),
     _collected("what the script calls, or --compile compiled"): (
@@ -131,7 +131,7 @@ _TABLES = {
         "match_groups", "library_pairs",
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
         "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
-        "partial_writes", "output_views",
+        "partial_writes", "whole_copies", "output_views",
         "weight_copies", "clean_parts", "kernel_tunings", "host_operands", "sparse_coalesces",
     ),
 }  # fmt: skip
@@ -146,6 +146,7 @@ MEASURED -= {
     "slow_loops",
     "slow_fusions",
     "partial_writes",
+    "whole_copies",
     "output_views",
     "weight_copies",
     "clean_parts",

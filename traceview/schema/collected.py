@@ -88,6 +88,7 @@ REGIONS = table("regions", "one torch.compile call and the callable it gave back
     Column("backends_offered", pl.List(pl.String), "where it raised: the backends that this torch knows by name; null otherwise"),
     Column("is_anchor", pl.Boolean, "its calls are the steps that were timed"),
     Column("compile_calls", pl.Int32, "torch.compile calls it covers: above 1 if one line compiles one function again and again"),
+    Column("compile_calls_ms", pl.Float64, "host time of these calls in all, in which nothing is compiled yet; null: not recorded"),
 )
 
 COMPILE_TARGETS = table("compile_targets", "what --compile named; without it, a module that a script called which compiles nothing",
@@ -348,11 +349,12 @@ PROFILE_WINDOWS = table("profile_windows", "one profiler window",
     Column("step_kind", pl.String, "what begins its steps: optimizer or call; null: not recorded, by older collectors"),
 )
 
-COMPILE_LINES = table("compile_lines", "one line of the user's own files that calls torch.compile, of a run that was stopped",
+COMPILE_LINES = table("compile_lines", "one line of the user's own files that calls torch.compile, of a run that was stopped or compiled nothing",
     Column("pid", pl.Int64, "process id"),
     Column("file", pl.String, "user's file"),
     Column("line", pl.Int32, "line there"),
-    Column("reached", pl.Boolean, "it ran before the run was stopped"),
+    Column("reached", pl.Boolean, "it ran before the run was stopped, or at all"),
+    Column("branch", pl.Int32, "line of the innermost if that it stands in; null: none, or not recorded"),
 )
 
 CEILINGS = table("ceilings", "what one device of this run can do, measured after the last step",
@@ -368,16 +370,22 @@ CEILINGS = table("ceilings", "what one device of this run can do, measured after
     Column("clock", pl.String, "device or host"),
 )
 
-SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest products, convolutions, attentions or Fourier transforms, measured after the last step",
+SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest products, convolutions, attentions, Fourier transforms or look-ups of rows, measured after the last step",
     Column("pid", pl.Int64, "process id"),
     Column("device", pl.String, "cuda:0, cpu"),
     Column("op", pl.String, "operator that had these shapes in the step"),
-    Column("shape", pl.String, "sizes of its operands; of a Fourier transform of the signal"),
+    Column("shape", pl.String, "sizes of its operands; of a Fourier transform of the signal, of a look-up of the table"),
     Column("dtype", pl.String, "in the step"),
     Column("count", pl.Float64, "calls per step"),
-    Column("way", pl.String, "as it is, TF32, bfloat16, float32 (of what is in less, on a CPU), channels last, contiguous, a backend of attention, is_causal=True (of attention with a causal mask), or length 32768 (of a transform, the next length with small factors)"),
+    Column("way", pl.String, "as it is, TF32, bfloat16, float32 (of what is in less, on a CPU), channels last, contiguous (also of a table whose rows lie apart), a backend of attention, is_causal=True (of attention with a causal mask), or length 32768 (of a transform, the next length with small factors)"),
     Column("value", pl.Float64, "us of a call, median"),
     Column("clock", pl.String, "device or host"),
+)
+
+UNTRAINED_WEIGHTS = table("untrained_weights", "one weight whose gradients every backward added up, and that no optimizer trains, after a profiler window",
+    Column("pid", pl.Int64, "process id"),
+    Column("name", pl.String, "as the module that holds all others names it: features.0.weight"),
+    Column("additions", pl.Int64, "times that a gradient was added to its own in place"),
 )
 
 END_CHECKS = table("end_checks", "one compiled callable of which a call was made at the script's end, by the script's own compiled code and in eager, on its own objects, or why not",

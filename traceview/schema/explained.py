@@ -77,7 +77,7 @@ MATCH_GROUPS = table("match_groups", "eager kernels and the compiled ones that r
 )
 
 SHAPE_GAINS = table("shape_gains", "what another way to do the step's heaviest library work saves, measured on its own shapes",
-    Column("kind", pl.String, "gemm, convolution, attention or fft"),
+    Column("kind", pl.String, "gemm, convolution, attention, fft, or indexing (rows that are looked up)"),
     Column("way", pl.String, "as in shape_trials"),
     Column("dtype", pl.String, "in the step"),
     Column("shapes", pl.Int32, "shapes that were timed both ways"),

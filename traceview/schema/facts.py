@@ -251,16 +251,20 @@ OUTPUT_DIFFERENCES = table("output_differences", "one result of a compiled calla
     Column("why", pl.String, "what differs where there are no numbers"),
 )
 
-SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functions one element at a time, or more than once, and one reason; of several reasons each has a row",
+SLOW_LOOPS = table("slow_loops", "one generated kernel that does work in a slow way, and the reason; of several reasons each has a row",
     Column("group_id", pl.Int32, "see match_groups"),
     *COMPILE,
     Column("kernel_name", pl.String, "see generated_kernels"),
-    Column("why", pl.String, "random (random numbers); no_vector_form (of the function); else why the loop is not vectorized: wrapped_index (an index with % or a division), loaded_index (a value that was read decides), few_elements (length), strided, not_vectorized (not known); or recomputed (several times for the same value), symbolic_index (divisions by symbolic sizes for each element)"),
+    Column("why", pl.String, "random (random numbers); no_vector_form (of the function); else why the loop is not vectorized: wrapped_index (an index with % or a division), loaded_index (a value that was read decides), few_elements (length), strided, not_vectorized (not known); or recomputed (several times for the same value), symbolic_index (divisions by symbolic sizes for each element), few_programs (a Triton kernel reduces in fewer programs than half of the multiprocessors)"),
     Column("functions", pl.List(pl.String), "what is computed so, most evaluations first: tanh, exp, rand, erfinv, …"),
     Column("evaluations", pl.Int64, "of these functions in one run of the kernel; null: a size is a symbol"),
     Column("distinct", pl.Int64, "of recomputed: different values among these, at most"),
     Column("looked_up", pl.Boolean, "of recomputed: most of them are read at places that were loaded, so that each look-up computes its value again"),
     Column("parts", pl.Boolean, "of recomputed: all parts of a torch.cat at each of its elements"),
+    Column("programs", pl.Int32, "of few_programs: of the kernel's largest launch"),
+    Column("multiprocessors", pl.Int32, "of few_programs: of the device"),
+    Column("reduced", pl.Int64, "of few_programs: elements that one result is reduced from"),
+    Column("made_for", pl.Int64, "of few_programs: as many elements the kernel was generated for, rounded up to a power of two; null: not known"),
     Column("length", pl.Int32, "elements of the innermost loop, or the distance of its elements, of few_elements"),
     Column("reader", pl.String, "of loaded_index, and of recomputed where looked_up: the eager operator that reads at such places (index, grid_sampler_2d, …), the slowest; null: not known"),
     Column("reader_line", pl.String, "file:line of it"),
@@ -269,6 +273,7 @@ SLOW_LOOPS = table("slow_loops", "one generated C++ kernel that computes functio
     Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled, host"),
     Column("ms", pl.Float64, "on the step as timed; null: not known"),
     Column("repeated_ms", pl.Float64, "of recomputed: of ms, at most what the evaluations for values that were computed before take, by the eager operators' time and by the kernel's instructions; null: not known"),
+    Column("idle_ms", pl.Float64, "of few_programs: of ms, at most what it takes because multiprocessors have nothing to do; 0 for kernels that take less than 20 µs; null: not known"),
     Column("slower_ms", pl.Float64, "of what its match group takes longer than the eager operators that it replaced, the part of this reason: at most its part of the kernel's instructions, and of recomputed what the eager operators take for it; 0: it is no slower; null: not known"),
     raw=True,
 )
@@ -289,6 +294,20 @@ PARTIAL_WRITES = table("partial_writes", "one generated C++ kernel that goes thr
     Column("slower_ms", pl.Float64, "of ms, that share less what has to be written; null: not known"),
     Column("copies", pl.Int32, "tensors of that size that generated code makes for the kernel, less the one that is the result; null: the code is not recorded"),
     Column("pages_ms", pl.Float64, "of the page faults that a compiled step has more than an eager one, those of these copies, at most; null: not counted"),
+    raw=True,
+)
+
+WHOLE_COPIES = table("whole_copies", "one generated kernel that copies an input of the graph, of which a changed copy is asked for",
+    *COMPILE,
+    Column("kernel_name", pl.String, "see generated_kernels"),
+    Column("elements", pl.Int64, "of the input, and of the copy; of several the largest"),
+    Column("bytes", pl.Int64, "of the copy"),
+    Column("changed", pl.Int64, "elements in which they differ, at most"),
+    Column("line", pl.String, "file:line of the user's source that asks for it"),
+    Column("count", pl.Float64, "runs of the kernel per step"),
+    Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled"),
+    Column("ms", pl.Float64, "of that, what copying unchanged elements takes, by the bytes that it moves"),
+    Column("clock", pl.String, "device or host"),
     raw=True,
 )
 

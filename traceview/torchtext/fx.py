@@ -77,7 +77,9 @@ _ANNOTATED = re.compile(r'(\w+): "([^"]*)"')
 _INPUT = re.compile(r'(?!self\b)\b(\w+)(?:: "([^"]*)")?(?=[,)])')
 _COMMENT = re.compile(r"#.*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_TENSOR = re.compile(r"^(?:Parameter\()?(?P<dtype>[a-z]+\d+\w*)\[(?P<sizes>[^\]]*)\]")
+_TENSOR = re.compile(
+    r"^(?:Parameter\()?(?P<dtype>[a-z]+\d+\w*)\[(?P<sizes>[^\]]*)\](?:\[(?P<strides>[^\]]*)\])?"
+)
 _SIZE = re.compile(r"[0-9]{1,18}")
 #: No machine has as many: a larger sum comes from damaged text.
 MOST_BYTES = 2**60
@@ -377,8 +379,18 @@ def target_word(target: str) -> str | None:
 def tensor_sizes(meta: str) -> tuple[int, ...] | None:
     """16 and 256 of ``f16[16, 256][256, 1]cuda:0``; None as for ``tensor_bytes``."""
     found = _TENSOR.match(meta)
-    sizes = [size.strip() for size in found["sizes"].split(",") if size.strip()] if found else ["?"]
-    return tuple(map(int, sizes)) if all(map(_SIZE.fullmatch, sizes)) else None
+    return _numbers(found["sizes"]) if found else None
+
+
+def tensor_strides(meta: str) -> tuple[int, ...] | None:
+    """256 and 1 of ``f16[16, 256][256, 1]cuda:0``; None as for ``tensor_bytes``."""
+    found = _TENSOR.match(meta)
+    return _numbers(found["strides"]) if found and found["strides"] is not None else None
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    return tuple(map(int, words)) if all(map(_SIZE.fullmatch, words)) else None
 
 
 @lru_cache(4096)  # a graph has many tensors and few shapes

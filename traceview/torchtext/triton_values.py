@@ -1,4 +1,4 @@
-"""What a Triton kernel computes more often than there are values, and adds to few places.
+"""What a Triton kernel computes more often than there are values, reduces, and adds to few places.
 
 A value is followed from the loads that it comes from, and what is in their indices: of
 ``tmp0 = tl.load(in_ptr0 + (x0), …)`` there are as many values as of ``x0``, and as many of
@@ -8,7 +8,7 @@ A value is followed from the loads that it comes from, and what is in their indi
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from math import inf, prod
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ _VALUE = re.compile(r"^[^\S\n]+(?P<name>_?tmp\d+) = (?P<value>.{1,2000})$")
 _TMP = re.compile(r"\b_?tmp\d+\b")
 _BLOCK = re.compile(r"\b([XYZ]|R\d?_?)BLOCK\b")
 _CHECKED = re.compile(
-    r"tl\.device_assert\(\(\(0 <= (?:tl\.broadcast_to\()?(?P<name>tmp\d+)\b[^&\n]{0,200}"
+    r"tl\.device_assert\(\(\(?0 <= (?:tl\.broadcast_to\()?(?P<name>tmp\d+)\b[^&\n]{0,200}"
     r"& \((?:tl\.broadcast_to\()?(?P=name)\b[^<\n]{0,200}< (?P<size>\d{1,18})\)"
 )
 _TIMES = re.compile(r"(?:(?P<factor>\d{1,9})\*)?\(?(?:tl\.broadcast_to\()?\b(?P<name>tmp\d+)\b")
@@ -29,6 +29,10 @@ _BOUND = re.compile(r"^\s+(tmp\d+) = (tmp\d+) (<|>=) (tmp\d+)$")
 _BOTH = re.compile(r"^\s+(tmp\d+) = (tmp\d+) & (tmp\d+)$")
 _MASK = re.compile(r"\btl\.load\(.*\), (tmp\d+)\b")
 _GRID = frozenset("xyz")  # dimensions that programs share among them
+_HEAD = re.compile(r"^def (?!_triton_helper_fn)\w+\((?P<params>[^)]{0,20000})\):", re.MULTILINE)
+_NUMEL = re.compile(r"^[^\S\n]+(\w+?)numel = (\d{1,18})\s*$", re.MULTILINE)
+_HINTS = re.compile(r"size_hints=\{([^}\n]{0,200})\}")
+_HINT = re.compile(r"'(\w+)': (\d{1,18})")
 
 
 class _Spread(NamedTuple):
@@ -131,6 +135,39 @@ def repeated_in_triton(source: str, programs: int | None = None) -> list[Repeate
         )
         for function, kinds in found.items()
     ]
+
+
+class Reduction(NamedTuple):
+    """Elements that one result of a Triton kernel is reduced from, and as many as it was made for.
+
+    ``made_for``: the sizes of the call that compiled it, rounded up to a power of two.
+    """
+
+    elements: int
+    made_for: int | None
+
+
+def reduction(source: str, passed: Sequence[str]) -> Reduction | None:
+    """None for a kernel that reduces nothing, or whose sizes are not known.
+
+    ``passed``: what a launch passed, as written in a trace: of a tensor nothing, of a symbolic size
+    its value.
+    """
+    head, _, body = source.rpartition(JIT)
+    if (opened := _HEAD.search(body)) is None:
+        return None
+    names = (part.split(":") for part in opened["params"].split(","))
+    variable = [name[0].strip() for name in names if "constexpr" not in name[-1]]
+    known = dict(zip(variable, passed, strict=False))
+    sizes = {name[:-5]: value for name, value in known.items() if name.endswith("numel")}
+    sizes |= dict(_NUMEL.findall(body))
+    reduced = [size for name, size in sizes.items() if name.startswith("r") and name != "r"]
+    reduced = reduced or [size for name, size in sizes.items() if name == "r"]  # before torch 2.7
+    if not reduced or not all(size.isdecimal() for size in reduced):
+        return None
+    hints = dict(_HINT.findall(found[1] if (found := _HINTS.search(head)) else ""))
+    made = [int(size) for name, size in hints.items() if name.startswith("r")]
+    return Reduction(prod(map(int, reduced)), prod(made) if made else None)
 
 
 class Additions(NamedTuple):

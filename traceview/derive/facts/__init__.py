@@ -23,7 +23,7 @@ from traceview.derive.facts.outside import (
     sparse_coalesces,
     step_shares,
 )
-from traceview.derive.facts.partial_writes import partial_writes
+from traceview.derive.facts.partial_writes import partial_writes, whole_copies
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slow_loops import slow_fusions, slow_loops
@@ -61,6 +61,7 @@ _OF_ALL: _Facts = {
     "slow_loops": slow_loops,
     "slow_switches": slow_switches,
     "partial_writes": partial_writes,
+    "whole_copies": whole_copies,
     "slow_fusions": slow_fusions,
     "weight_copies": weight_copies,
     "promotions": promotions,

@@ -1,4 +1,6 @@
-"""Table ``partial_writes``: writes to a part of a tensor for which generated code goes through all.
+"""Writes to a part of a tensor for which generated code goes through all of it.
+
+Table ``partial_writes``: writes in place that are none in compiled code.
 
 In a graph no operation writes into a tensor: ``out[:, 3] = x`` becomes ``select_scatter``, whose
 result is a new tensor. Inductor writes in place where it can, and such a node is then gone from the
@@ -8,6 +10,9 @@ post-grad graph. Where one is left, its kernel chooses for each element of the w
 - chooses once more for each write to the same tensor, where there are several in a row;
 - stores what is read again in between (``price[:, k]`` of the write before) in a tensor of its own,
   which is as large as the whole: memory that eager never touches.
+
+Table ``whole_copies``: an input of the graph of which the script asks for a changed copy
+(``table = table.index_copy(0, at, rows)``). Eager copies all of it as well.
 """
 
 from __future__ import annotations
@@ -133,6 +138,71 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
             }
         )
     return from_rows("partial_writes", result)
+
+
+class Update(NamedTuple):
+    """A changed copy of an input of ``elements`` and ``bytes``, which differs in ``changed``."""
+
+    elements: int
+    bytes: int
+    changed: int
+    line: str
+
+
+def whole_copies(tables: Tables) -> pl.DataFrame | None:
+    """Table ``whole_copies``; None where no step was profiled."""
+    if tables["matched_kernels"].is_empty():
+        return None
+    graphs = grouped(
+        tables["graphs"].filter(kind=LOWERED).iter_rows(named=True), "compile_key", "aot_id"
+    )
+    limits = tables["kernel_limits"].filter(stance="compiled").drop_nulls("bytes")
+    sizes = limits.select("name", "compile_id", "bytes").iter_rows()
+    moved = {(name, compile_id): size for name, compile_id, size in sizes}
+    origins, known, result = Origins(tables), dict[tuple[Any, ...], list[Update]](), []
+    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
+    for kernel in ran.iter_rows(named=True):
+        size = moved.get((kernel["name"], kernel["compile_id"]))
+        if size is None or (origin := origins.of_kernel(kernel)) is None:
+            continue
+        key = origin["compile_key"], origin["aot_id"]
+        if key not in known:
+            texts = [row["text"] for row in graphs.get(key, ())]
+            known[key] = [update for text in texts for update in changed_copies(read_graph(text))]
+        # It reads all of the input and writes all of the copy.
+        mine = [
+            update
+            for update in known[key]
+            if update.line in (origin["user_lines"] or ()) and size >= 2 * update.bytes
+        ]
+        if mine and kernel["ms"]:
+            update = max(mine, key=lambda each: each.bytes)
+            share = 2 * update.bytes / size * (1 - update.changed / update.elements)
+            result.append(
+                {
+                    **{name: kernel[name] for name in ("pass", "rank", "count", "clock")},
+                    **{name: origin[name] for name in ("compile_key", "compile_id", "kernel_name")},
+                    **{name: origin[name] for name in ("raw_file", "raw_line")},
+                    **update._asdict(),
+                    "profiled_ms": kernel["ms"],
+                    "ms": kernel["ms"] * share,
+                }
+            )
+    return from_rows("whole_copies", result)
+
+
+def changed_copies(graph: Graph) -> Iterator[Update]:
+    """Of a post-grad graph; where the copy is written back to the input it is a write in place."""
+    for node in graph.operations:
+        if node.op not in _SCATTERS or not node.inputs:
+            continue
+        root = graph.nodes[graph.base(node.inputs[0])[0]]
+        whole, changed = _elements(node), _changed(graph, node, {})
+        if root.args or whole is None or changed is None or _elements(root) != whole:
+            continue
+        kept = not _copied(graph, node.name, root.name)
+        if kept and node.bytes and node.user_line and whole >= _LEAST_WASTE * changed:
+            yield Update(whole, node.bytes, changed, node.user_line)
 
 
 def tensors_made(function: Function, kernel: str, elements: int) -> list[int]:

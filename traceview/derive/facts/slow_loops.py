@@ -2,13 +2,14 @@
 
 Table ``slow_loops``: work that makes generated kernels slow, and its cost. Either a C++ kernel does
 it one element at a time or divides by symbolic sizes to find each place, or a kernel, Triton's too,
-does it more than once for the same value.
+does it more than once for the same value, or a Triton kernel reduces in fewer programs than half of
+the multiprocessors.
 
 The cost is a part of what the kernel's match group takes longer than the eager operators that it
 replaced, the part of the waterfall that is called fusion: a kernel in scalar code that is still
 faster than what it replaced costs nothing. It is no more than such work is of the kernel, by its
-instructions; and what is computed again costs no more than the eager operator takes for as many
-values.
+instructions; what is computed again costs no more than the eager operator takes for as many values;
+and a reduction in few programs no more than its part of the device that has nothing to do.
 
 Table ``slow_fusions``: match groups whose generated kernels lost time. Operators that compiled code
 calls in such a group, as those for which there is no generated code, count as what they are in
@@ -20,9 +21,10 @@ explain of the loss.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -45,14 +47,16 @@ from traceview.torchtext.kernel_source import (
     instructions,
     triton_calls,
 )
-from traceview.torchtext.triton_values import repeated_in_triton
+from traceview.torchtext.triton_values import reduction, repeated_in_triton
 
 Row = dict[str, Any]
-RECOMPUTED = "recomputed"
+RECOMPUTED, FEW_PROGRAMS = "recomputed", "few_programs"
 #: A function takes about as long for one element as vector code takes for this many.
 _VECTOR = 8
 #: A function may take this many times the instructions that are counted for it.
 _LONGEST = 10
+#: Of a shorter kernel most is what every launch takes.
+_SHORT_MS = 0.02
 #: Operators that read at places which another tensor holds.
 _READERS = (
     *("index", "index_select", "embedding", "gather", "take", "take_along_dim"),
@@ -68,15 +72,14 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         return None
     kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     origins = Origins(tables)
-    known: dict[tuple[str, int | None], list[Row]] = {}
-    launched = tables["kernel_groups"].filter(stance="compiled").select("name", "programs")
-    programs = dict(launched.drop_nulls("programs").iter_rows())
+    known: dict[tuple[str, _Launch], list[Row]] = {}
+    launches = _Launch.of_step(tables)
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for kernel in kernels.iter_rows(named=True):
         origin = origins.of_kernel(kernel)
         if origin is None or not (text := origin["source_code"]):
             continue
-        seen = text, programs.get(kernel["name"])
+        seen = text, launches.get(kernel["name"], _Launch())
         if seen not in known:
             known[seen] = list(_reasons(*seen))
         groups[kernel["pass"], kernel["rank"], kernel["group_id"]] += (
@@ -110,14 +113,46 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     return from_rows("slow_loops", result)
 
 
-def _reasons(source: str, programs: int | None) -> Iterator[Row]:
+class _Launch(NamedTuple):
+    """The largest launch of a Triton kernel, and what one passed, as written in a trace."""
+
+    programs: int | None = None
+    multiprocessors: int | None = None
+    passed: tuple[str, ...] = ()
+
+    @classmethod
+    def of_step(cls, tables: Tables) -> dict[str, _Launch]:
+        """By the kernel's name."""
+        groups = tables["kernel_groups"].filter(stance="compiled").drop_nulls("programs")
+        names = groups["name"].unique().to_list()
+        operators = tables["cpu_ops"].filter(pl.col("name").is_in(names), stance="compiled")
+        written = operators.select("name", "concrete_inputs").drop_nulls().iter_rows()
+        passed = {name: json.loads(text) for name, text in written}
+        passed = {name: tuple(map(str, x)) for name, x in passed.items() if isinstance(x, list)}
+        launched = groups.select("name", "programs", "multiprocessors").iter_rows()
+        return {name: cls(count, most, passed.get(name, ())) for name, count, most in launched}
+
+
+def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
     """What a kernel does that need not be, as columns of the table.
 
     And for ``_priced``: its ``share`` of the kernel's instructions, and ``more``, what is repeated.
     """
     if triton_calls(source):
-        if more := repeated_in_triton(source, programs):
+        if more := repeated_in_triton(source, launch.programs):
             yield _recomputed(more, instructions(source))
+        programs, most, passed = launch
+        found = reduction(source, passed)
+        if found and programs and most and 2 * programs < most:
+            yield {
+                "why": FEW_PROGRAMS,
+                "functions": [],
+                "programs": programs,
+                "multiprocessors": most,
+                "reduced": found.elements,
+                "made_for": found.made_for,
+                "share": 1 - programs / most,
+            }
         return
     work = work_of(source)
     whole = work.instructions if work else None
@@ -278,6 +313,9 @@ def _priced(rows: list[Row], group: _Group) -> None:
             # On a device, arithmetic mostly hides behind memory.
             if row["ms"] is not None and not hidden:
                 row["repeated_ms"] = min(at_most, row["ms"] * share)
+        row["idle_ms"] = None
+        if row["why"] == FEW_PROGRAMS and row["count"]:
+            row["idle_ms"] = at_most if row["profiled_ms"] >= _SHORT_MS * row["count"] else 0.0
         most.append(at_most)
     for row, at_most in zip(rows, most, strict=True):
         row["slower_ms"] = None

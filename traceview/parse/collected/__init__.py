@@ -69,9 +69,9 @@ _TORCH_COLUMNS = (
 
 def read_pass(run: Run, record: PassRecord, damage: Damage) -> dict[str, pl.DataFrame]:
     """Tables runs, environment, regions, blocks, steps, calls, compile_intervals, memory,
-    profile_windows, sources, notes, compile_targets, late_hooks, frozen_weights and lost_weights of
-    one pass; input_sizes, served_calls and those of ``_OPTIONAL`` where there was any; ``runs``
-    alone if no process wrote an event.
+    profile_windows, sources, notes, compile_targets, late_hooks, frozen_weights, lost_weights and
+    untrained_weights of one pass; input_sizes, served_calls and those of ``_OPTIONAL`` where there
+    was any; ``runs`` alone if no process wrote an event.
     """
     processes = read_processes(run.raw(record), record.raw, damage)
     if not processes:
@@ -118,6 +118,7 @@ def _tables(
         "late_hooks": _plain(owners, "late_hook"),
         "frozen_weights": _plain(owners, "frozen_weights"),
         "lost_weights": _plain(owners, "lost_weights"),
+        "untrained_weights": _plain(owners, "untrained_weight"),
     }
     optional = {name: _plain(owners, kind) for name, kind in _OPTIONAL}
     optional["input_sizes"] = _totals(owners, "input_sizes", ("sizes", "calls"))
