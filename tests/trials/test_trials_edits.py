@@ -593,6 +593,72 @@ CHANGED = {
             return 1.4 * _eager_erfinv(2.0 * u - 1.0)
         """,
     ),
+    "a changed copy": (
+        "ind-whole-copy",
+        "index_copy(",
+        """
+        def step(table, at, rows):
+            table = table.index_copy(0, at, rows)
+            return table
+        """,
+        """
+        def step(table, at, rows):
+            table = table.index_copy_(0, at, rows)
+            return table
+        """,
+    ),
+    "compiled in each step": (
+        "ct-compile-in-step",
+        "torch.compile(",
+        """
+        import torch
+
+        def rule(p, g, lr):
+            p.sub_(lr * g)
+
+        def step(params, lr):
+            for p in params:
+                torch.compile(rule, dynamic=False)(p, p.grad, lr)
+        """,
+        """
+        import torch
+
+        def rule(p, g, lr):
+            p.sub_(lr * g)
+
+
+        compiled_rule = torch.compile(rule, dynamic=False)
+
+        def step(params, lr):
+            for p in params:
+                compiled_rule(p, p.grad, lr)
+        """,
+    ),
+    "weights that nothing trains": (
+        "ind-untrained-weights",
+        "wanted =",
+        """
+        class Loss(nn.Module):
+            def __init__(self, net):
+                super().__init__()
+                self.net = net
+
+            def forward(self, x, y):
+                wanted = self.net(y)
+                return (x - wanted).square().mean()
+        """,
+        """
+        class Loss(nn.Module):
+            def __init__(self, net):
+                super().__init__()
+                self.net = net
+                self.net.requires_grad_(False)
+
+            def forward(self, x, y):
+                wanted = self.net(y)
+                return (x - wanted).square().mean()
+        """,
+    ),
     "a causal mask": (
         "ind-causal-mask",
         "attention(",
@@ -1101,6 +1167,39 @@ def test_what_is_wrong_says_what_its_remedy_fixes_and_comes_first():
 
 
 NEARLY = {
+    "a changed copy under another name": (
+        "ind-whole-copy",
+        "index_copy(",
+        """
+        def step(table, at, rows):
+            new = table.index_copy(0, at, rows)
+            return table, new
+        """,
+    ),
+    "what is compiled is made there": (
+        "ct-compile-in-step",
+        "torch.compile(",
+        """
+        import torch
+
+        def step(params, lr):
+            def rule(p):
+                p.sub_(lr * p.grad)
+
+            for p in params:
+                torch.compile(rule)(p)
+        """,
+    ),
+    "weights that are handed in": (
+        "ind-untrained-weights",
+        "wanted =",
+        """
+        class Loss(nn.Module):
+            def forward(self, net, x, y):
+                wanted = net(y)
+                return (x - wanted).square().mean()
+        """,
+    ),
     "a buffer that is made in two ways": (
         "ap-promoted-float64",
         "return x",

@@ -342,3 +342,29 @@ def loaded_inside(source: Source, line: int) -> Changes:
         if target and dotted(target):
             inside = (*source.span(target), f'getattr({owner}, "_orig_mod", {owner})')
             yield [inside]
+
+
+def compiled_once(source: Source, line: int) -> Changes:
+    """``torch.compile(f)(x)`` in a function → ``compiled_f(x)``, made where ``f`` is defined."""
+    for call in source.compile_calls():
+        name = dotted(call.args[0]) if len(call.args) == 1 else ""
+        made = [each for each in source.tree.body if isinstance(each, Function)]
+        made = [each for each in made if each.name == name and source.alone([each])]
+        constant = all(isinstance(each.value, ast.Constant) for each in call.keywords)
+        if not covers(call, line) or len(made) != 1 or not constant or source.owner(call) is None:
+            continue
+        new, end = f"compiled_{name}", source.lines(made)[1]
+        if new not in source.globals:
+            yield [(end, end, f"\n\n{new} = {source.of(call)}\n"), (*source.span(call), new)]
+
+
+def gradients_off(source: Source, line: int) -> Changes:
+    """What ``self.part(x)`` calls gets ``requires_grad_(False)`` where ``__init__`` sets it."""
+    function = source.function_at(line)
+    owner = source.class_of(function) if function is not None else None
+    parts = {name for name in source.called_at(line) if name.startswith("self.")}
+    for each in ast.walk(owner) if owner is not None else ():
+        target = dotted(each.targets[0]) if isinstance(each, ast.Assign) else ""
+        if target in parts and isinstance(each, ast.Assign) and source.alone([each]):
+            end = source.lines([each])[1]
+            yield [(end, end, f"{source.indent(each)}{target}.requires_grad_(False)\n")]

@@ -113,6 +113,11 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
     "ap-debug-switch": (Pattern(operators.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
+    "ind-whole-copy": (
+        Pattern(operators.written_in_place, "the tensor that is passed is changed"),
+    ),
+    "ind-untrained-weights": (Pattern(around.gradients_off),),
+    "ct-compile-in-step": (Pattern(around.compiled_once),),
     "ind-causal-mask": (Pattern(operators.causal_without_mask),),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),

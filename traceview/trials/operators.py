@@ -33,6 +33,11 @@ _LIKE = frozenset(["empty_like", "zeros_like"])
 _OF_SIZES = frozenset(["empty", "new_empty", "new_zeros", "zeros"])
 #: Attention, with queries, keys, values and a mask.
 _ATTENTION, _WITH_MASK = "scaled_dot_product_attention", 4
+#: They return a changed copy, and with an underscore change the tensor.
+_COPYING = frozenset(
+    {"index_add", "index_copy", "index_fill", "index_put"}
+    | {"masked_fill", "masked_scatter", "scatter", "scatter_add"}
+)
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFrom)
 
 
@@ -401,3 +406,15 @@ def causal_without_mask(source: Source, line: int) -> Changes:
         mask = given.get("attn_mask", by_place)
         if mask is not None and "is_causal" not in given:
             yield [(*source.span(mask), "is_causal=True")]
+
+
+def written_in_place(source: Source, line: int) -> Changes:
+    """``table = table.index_copy(0, at, rows)`` → ``table = table.index_copy_(0, at, rows)``."""
+    node = source.at(line, ast.Assign)
+    call = node.value if node is not None and len(node.targets) == 1 else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return
+    owner = dotted(call.func.value)
+    if call.func.attr in _COPYING and owner and owner == dotted(node.targets[0]):  # type: ignore[union-attr]
+        end = source.span(call.func)[1]
+        yield [(end, end, "_")]
