@@ -77,3 +77,23 @@ def test_the_cost_is_a_part_of_the_backwards_library_calls(make, untrained, foun
         assert finding.cost.ms_per_step == pytest.approx(4.0 * 96 / 256)
         assert finding.location.line == 9
         assert finding.snippet.text == "model.second.requires_grad_(False)"
+
+
+def test_a_gpu_that_waits_for_the_host_gains_less(make):
+    head = {"compile_key": "k", "compile_id": "0/0"}
+    call = {"stance": "compiled", "category": "gemm", "aot_id": "0_backward", "name": "aten::mm"}
+    waits = {"stance": "compiled", "clock": "device", "kind": "idle", "ms": 2.0}
+    tables = make(
+        untrained_weights=[{"name": "second.weight", "additions": 40}],
+        graphs=[
+            {**head, "kind": "dynamo_output", "text": CAPTURED},
+            {**head, "kind": "aot_backward", "text": BACKWARD},
+        ],
+        matched_kernels=[{**call, "compile_id": "0/0", "ms": 4.0}],
+        accounting=[{**waits, "category": "idle_launch_bound"}],
+        speedups=[{"eager_ms": 10.0, "compiled_ms": 10.0}],
+        step_counts=[{"stance": "compiled", "timed_step_ms": 10.0}],
+    )
+    (finding,) = ind_untrained_weights.check(tables)
+    assert finding.severity == "info"
+    assert "waits 2.00 ms for the host" in finding.explanation

@@ -34,11 +34,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Set
-from itertools import takewhile
 from math import prod
 
 from traceview.derive.origins.work import LIBRARY
-from traceview.rules._gain import location
+from traceview.rules._gain import idle_ms, location
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -63,6 +62,8 @@ SEVERITIES = ("warning", "info")
 
 #: Less of a step is hard to tell from noise.
 LEAST_SHARE = 0.05
+#: Part of a step in which the GPU waits for the host, from which on the host sets the pace.
+MOST_WAITING = 0.10
 _GRADIENT = re.compile(r"(\w+),\s+# GradAOTOutput\(grad_of=PlainAOTInput\(idx=(\d{1,6})\)\)")
 _PART = re.compile(r"_(?:modules|parameters)_")
 _CONVOLUTION = "aten.convolution_backward"
@@ -78,36 +79,22 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     step = step_ms(tables, "compiled")
     if not untrained or not step:
         return
-    spent: dict[str, float] = defaultdict(float)  # in library operators of a compiled backward
-    for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
-        if row["category"] in LIBRARY and (row["aot_id"] or "").endswith("backward"):
-            spent[row["compile_id"]] += row["ms"] or 0.0
     names, places, ms = dict[str, None](), dict[Location, None](), 0.0
-    texts = first_rank(rows(tables, "graphs", kind="dynamo_output"))
-    captured = {row["compile_key"]: read_graph(row["text"] or "") for row in texts}
-    for row in first_rank(rows(tables, "graphs", kind="aot_backward")):
-        if (forward := captured.get(row["compile_key"])) is None:
-            continue
-        given = forward.inputs
-        known = {n: path(node.name) for n, node in enumerate(given)}
-        mine = {n: name for n, name in known.items() if name in untrained}
-        share = needless(row["text"] or "", mine.keys())
-        if mine and share:
-            ms += share * spent[row["compile_id"]]
-            names |= dict.fromkeys(mine.values())
-            lines = (_used_at(forward, given[n].name) for n in mine)
-            places |= dict.fromkeys(filter(None, lines))
+    for lost, mine, where_used in backwards(tables, untrained.keys()):
+        ms += lost
+        names |= dict.fromkeys(mine)
+        places |= dict.fromkeys(where_used)
     if not names or ms < least_share * step:
         return
+    waits = (idle_ms(tables) or 0.0) - (idle_ms(tables, "device") or 0.0)
+    paced = waits >= MOST_WAITING * step
     where = list(places)
     at = f" at {short(where[0])}" if where else ""
-    owners = zip(*(name.split(".")[:-1] for name in names), strict=False)
-    shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, owners)]
     first = next(iter(names))
     yield Finding(
         code=CODE,
         rule="ind-untrained-weights",
-        severity=severity(tables, ms),
+        severity="info" if paced else severity(tables, ms),
         title=(
             f"The backward computes gradients of {plural(len(names), 'weight')}{at} that no "
             f"optimizer trains: {milliseconds(ms)}, {percent(min(1.0, ms / step))} of the step"
@@ -115,6 +102,11 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         explanation=(
             f"{first}{' and others require' if len(names) > 1 else ' requires'} gradients. They "
             "are computed in every backward and added up, and nothing resets or uses them."
+            + (
+                f" The GPU waits {milliseconds(waits)} for the host: less is saved."
+                if paced
+                else ""
+            )
         ),
         cost=Cost(ms, None, "products and convolutions that only these gradients need"),
         confidence="derived",
@@ -129,10 +121,31 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "Switch their gradients off before the first call. Gradients still flow through them "
             "to their inputs."
         ),
-        snippet=Snippet("python", f"{'.'.join(('model', *shared))}.requires_grad_(False)"),
+        snippet=Snippet("python", f"model.{first.partition('.')[0]}.requires_grad_(False)"),
         also_at=tuple(where[1:4]),
         weighs=True,
     )
+
+
+def backwards(
+    tables: Tables, untrained: Set[str]
+) -> Iterator[tuple[float, list[str], list[Location]]]:
+    """Of each compiled backward: ms that only such gradients need, of which weights, used where."""
+    spent: dict[str, float] = defaultdict(float)  # in library operators
+    for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
+        if row["category"] in LIBRARY and (row["aot_id"] or "").endswith("backward"):
+            spent[row["compile_id"]] += row["ms"] or 0.0
+    texts = first_rank(rows(tables, "graphs", kind="dynamo_output"))
+    captured = {row["compile_key"]: read_graph(row["text"] or "") for row in texts}
+    for row in first_rank(rows(tables, "graphs", kind="aot_backward")):
+        if (forward := captured.get(row["compile_key"])) is None:
+            continue
+        given = forward.inputs
+        known = {n: path(node.name) for n, node in enumerate(given)}
+        mine = {n: name for n, name in known.items() if name in untrained}
+        if mine and (share := needless(row["text"] or "", mine.keys())):
+            lines = (_used_at(forward, given[n].name) for n in mine)
+            yield share * spent[row["compile_id"]], list(mine.values()), [*filter(None, lines)]
 
 
 def _used_at(graph: Graph, name: str) -> Location | None:
