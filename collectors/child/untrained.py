@@ -48,7 +48,8 @@ def _untrained(torch: Any) -> Iterator[tuple[str, int]]:
         for full_name, weight in root.named_parameters():
             name = full_name.replace(_COMPILED, "")
             names[name] = names.get(name, False) or id(weight) in trained
-            added = weight.grad._version if weight.requires_grad and weight.grad is not None else 0
-            if added >= FEWEST_ADDITIONS:
-                found[name] = added
+            # What a script changes by hand, in place, is trained as well.
+            still = weight.requires_grad and weight._version < FEWEST_ADDITIONS
+            if still and weight.grad is not None and weight.grad._version >= FEWEST_ADDITIONS:
+                found[name] = weight.grad._version
     yield from ((name, added) for name, added in found.items() if not names[name])

@@ -29,7 +29,7 @@ class Loss(torch.nn.Module):
         return self.fixed_features(self.untrained_own(x)).square().mean()
 
 
-def steps(times, *, reset=False, frozen=False):
+def steps(times, *, reset=False, frozen=False, by_hand=False):
     """What is written after so many steps, of this model's names."""
     model = Loss()
     model.fixed_features.requires_grad_(not frozen)
@@ -38,6 +38,10 @@ def steps(times, *, reset=False, frozen=False):
         (model if reset else optimizer).zero_grad()
         model(torch.ones(2, 3)).backward()
         optimizer.step()
+        with torch.no_grad():
+            for weight in model.fixed_features.parameters() if by_hand else ():
+                weight -= 0.1 * weight.grad
+                weight.grad.zero_()
     notes = Notes()
     write_untrained(torch, notes)
     return {name: n for name, n in notes.found.items() if name.startswith(("fixed_", "untrained_"))}
@@ -50,8 +54,8 @@ def test_gradients_that_are_added_up_and_never_used_are_found():
     )
 
 
-@pytest.mark.parametrize("how", [{"reset": True}, {"frozen": True}])
-def test_gradients_that_are_reset_or_not_made_are_none(how):
+@pytest.mark.parametrize("how", [{"reset": True}, {"frozen": True}, {"by_hand": True}])
+def test_gradients_that_are_reset_used_or_not_made_are_none(how):
     assert steps(FEWEST_ADDITIONS + 1, **how) == {}
 
 
