@@ -290,7 +290,7 @@ class _Blocks:
         self._first_pair = first_pair
         self._never_quiet = never_quiet
         self._sizes: dict[Stance, int] = {}
-        self._spent_ms = 0.0
+        self._spent_ms = self._timed_ms = 0.0  # timed: in pairs in which nothing was compiled
         self._began: int | None = None
         self._attempts = 0
         self.wanted = settings.blocks
@@ -315,7 +315,7 @@ class _Blocks:
 
     def _is_exact(self, moment: Moment) -> bool:
         pairs = self._counting(moment)
-        found = interval(pairs) if len(pairs) >= FEWEST and self._spent_ms >= NARROW_MS else None
+        found = interval(pairs) if len(pairs) >= FEWEST and self._timed_ms >= NARROW_MS else None
         return found is not None and found[1] <= NARROW * found[0]
 
     def _counting(self, moment: Moment) -> list[Pair]:
@@ -332,7 +332,7 @@ class _Blocks:
 
     def enough_for_longer(self, moment: Moment) -> bool:
         """As soon as they are a small part: a noisy script may end before it is known exactly."""
-        return self.wanted is None and not moment.profiler_stays and self._spent_ms >= NARROW_MS
+        return self.wanted is None and not moment.profiler_stays and self._timed_ms >= NARROW_MS
 
     def shown(self, moment: Moment) -> str:
         """``3/12``: the pair that comes next, and how many there will be, as far as is known."""
@@ -359,7 +359,7 @@ class _Blocks:
         self._began = moment.step if self._began is None else self._began
         order = self._settings.stances if self.pairs % 2 == 0 else self._settings.stances[::-1]
         compiles, before = moment.compiles, moment.step - self._began
-        full = True
+        full, spent = True, self._spent_ms
         for stance in order:
             size = self._size(stance, moment, before)
             full = full and 2 * size >= self._target(stance, moment)  # estimates waver
@@ -368,6 +368,8 @@ class _Blocks:
             moment = yield from _block(stance, self._first_pair + self.pairs, size, skipped)
             self._sizes[stance] = size
             self._spent_ms += size * moment.estimate(stance)
+        if self._never_quiet or moment.compiles == compiles:
+            self._timed_ms += self._spent_ms - spent
         shown, self.pairs = self.shown(moment), self.pairs + 1
         if full:
             self._attempts += 1

@@ -207,6 +207,25 @@ def test_a_pair_with_a_compile_inside_is_repeated():
     assert len(noisy.of(plan.OpenBlock)) == len(calm.of(plan.OpenBlock)) + 2
 
 
+def test_a_compile_in_a_pair_is_no_time_that_was_measured():
+    """Eleven seconds of it had the windows come again, longer, until the script was over."""
+    script = Script(8.0, 6.0, compiles_at=(0, 12), ratios=lambda _pair: 1.3)
+    close = script.close
+
+    def compiling():
+        if len(script.paired) == 3:  # step 12 lies in it
+            script.known["compiled"] = 5700.0
+        close()
+
+    script.close = compiling
+    script.run(plan.Settings(), steps=2000)
+    given = [order for _, order in script.orders]
+    details = [getattr(order, "detail", None) for order in given]
+    longer = details.index("1/2, longer")
+    blocks = [each for each in given[:longer] if isinstance(each, plan.OpenBlock)]
+    assert sum(each.steps * script.ms[each.stance] for each in blocks) >= plan.NARROW_MS
+
+
 def test_fixed_steps_do_not_depend_on_times_or_compiles():
     settings = plan.Settings(fixed=True, blocks=3)
     fast, slow = Script(), Script(eager_ms=90.0, compiled_ms=70.0, compiles_at=(0, 5, 30, 41))
