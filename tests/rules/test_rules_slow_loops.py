@@ -324,6 +324,14 @@ def test_only_what_is_a_reason_is_said_of_a_kernel(make, shown, text):
     assert finding.what_to_do.startswith("Leave these lines in eager")
 
 
+def test_a_mask_that_is_stored_is_a_reason(make):
+    row = {"single": 0.0, "looked_up": 0, "functions": [], "masks": True}
+    tables = make(speedups=[SPEEDUP], slow_fusions=[{**FUSION, **row}])
+    (finding,) = RULES["ind-slower-fusion"].check(tables)
+    assert "It stores truth values" in finding.explanation
+    assert "no reason" not in finding.explanation
+
+
 WRITE = {
     "compile_key": "k", "compile_id": "0/0", "kernel_name": "cpp_fused_copy_0", "writes": 1,
     "elements": 5_120_000, "changed": 20_000, "to_input": True, "share": 0.9, "ms": 1.0,

@@ -331,6 +331,7 @@ SLOW_FUSIONS = table("slow_fusions", "one match group whose generated kernels ta
     Column("single", pl.Float64, "of C++: the part of its instructions, 0 to 1, that works on one element at a time"),
     Column("looked_up", pl.Int64, "of C++: elements read in a run at places calculated from data"),
     Column("looking_up", pl.Float64, "of C++: the part of its instructions, 0 to 1, in nests of loops that read so"),
+    Column("masks", pl.Boolean, "of C++: vector code stores truth values, which torch converts one element at a time"),
     Column("reader", pl.String, "the eager operator that reads at such places (index, grid_sampler_2d, …), the slowest; null: not known"),
     Column("reader_line", pl.String, "file:line of it"),
     raw=True,

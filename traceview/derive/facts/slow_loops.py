@@ -40,7 +40,7 @@ from traceview.torchtext.cpp_loops import (
     one_at_a_time,
 )
 from traceview.torchtext.cpp_values import repeated
-from traceview.torchtext.cpp_work import work_of
+from traceview.torchtext.cpp_work import stores_masks, work_of
 from traceview.torchtext.kernel_source import (
     INSTRUCTIONS_EACH,
     Repeated,
@@ -415,6 +415,7 @@ def _shown(source: str) -> Row:
             "single": work.single / work.instructions,
             "looked_up": work.looked_up,
             "looking_up": work.looking_up / work.instructions,
+            "masks": stores_masks(source),
         }
     if called := triton_calls(source):
         return {
