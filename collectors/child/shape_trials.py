@@ -112,7 +112,7 @@ def _last_traces(folder: Path, pid: int) -> Iterator[tuple[str, Path]]:
 
 def heaviest(trace: Path) -> dict[Work, float]:
     """The shapes with most operations in a trace, and how often a step has them."""
-    return _heaviest(_text(trace))
+    return _heaviest(_works(_text(trace)))
 
 
 def of_eager(trace: Path) -> dict[Work, float]:
@@ -120,21 +120,28 @@ def of_eager(trace: Path) -> dict[Work, float]:
     some ran as separate operators; and look-ups in tables whose rows are scattered.
     """
     text = _text(trace)
-    separate = _SEPARATE in text
-    attention = _heaviest(text).items()
+    separate, works = _SEPARATE in text, _works(text)
+    attention = _heaviest(works).items()
     found = {w: n for w, n in attention if w[0] in _ATTENTION and (separate or _has_mask(w))}
-    return {**found, **_heaviest(text, lookups=True)}
+    return {**found, **_heaviest(works, lookups=True)}
 
 
-def _heaviest(text: bytes, *, lookups: bool = False) -> dict[Work, float]:
+def _works(text: bytes) -> dict[Work, float]:
+    """All shapes of a trace, and how often a step has each."""
     steps = max(1, len(set(re.findall(rb'"traceview step (\d+)"', text))))
     found: Counter[Work] = Counter()
     for match in _EVENT.finditer(text):
         work = _work(match[1].decode(), match[2])
-        if work is not None and (work[0] in _LOOKUPS) == lookups:
+        if work is not None:
             found[work] += 1
-    heavy = sorted(found, key=lambda work: -found[work] * _operations(work))
-    return {work: found[work] / steps for work in heavy[:MOST_SHAPES]}
+    return {work: count / steps for work, count in found.items()}
+
+
+def _heaviest(works: dict[Work, float], *, lookups: bool = False) -> dict[Work, float]:
+    """Those with most operations: of look-ups, or of all others."""
+    mine = [work for work in works if (work[0] in _LOOKUPS) == lookups]
+    heavy = sorted(mine, key=lambda work: -works[work] * _operations(work))
+    return {work: works[work] for work in heavy[:MOST_SHAPES]}
 
 
 def _has_mask(work: Work) -> bool:

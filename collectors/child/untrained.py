@@ -13,7 +13,7 @@ from typing import Any
 
 from .recorder import Recorder
 
-#: Steps after which a gradient that is never reset is told from one that is gathered for a few.
+#: Enough to tell a gradient that is never reset from one that is accumulated over a few steps.
 ENOUGH_STEPS = 24
 FEWEST_ADDITIONS = 16
 MOST_WEIGHTS = 4096

@@ -77,7 +77,7 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {
     **{"logical_or": operator.or_, "bitwise_or": operator.or_, "logical_not": operator.not_},
 }
 _OPERANDS = re.compile(r"^\(([\w-]*(?:, [\w-]+)*)\)$")
-#: Places of a block in each direction; a long sequence has larger blocks, and only so many.
+#: Elements of a block in each direction, and most blocks: a long sequence has larger ones.
 _BLOCK, _MOST_BLOCKS = 128, 64
 
 

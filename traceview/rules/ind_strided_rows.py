@@ -31,11 +31,9 @@ before `torch.from_numpy`. A table that is made in every step would have to be c
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
-import polars as pl
-
-from traceview.derive.windows import GENERATED
 from traceview.rules._gain import location
 from traceview.rules.kit import (
     Cost,
@@ -44,7 +42,6 @@ from traceview.rules.kit import (
     Snippet,
     Tables,
     first_rank,
-    frame,
     milliseconds,
     percent,
     rows,
@@ -72,20 +69,25 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if not step or not found:
         return
     base, less = (sum(row[key] for row in gains) for key in ("base_ms", "ms"))
-    matched = frame(tables, "matched_kernels")
-    lowest = pl.lit(matched["rank"].min(), dtype=pl.Int32)
-    matched = matched.filter(pl.col("rank").eq_missing(lowest)).with_columns(
-        at=pl.concat_str("file", pl.lit(":"), pl.col("line").cast(pl.String))
+    matched = first_rank(rows(tables, "matched_kernels"))
+    spent: dict[str, float] = defaultdict(float)
+    groups = set()
+    for row in matched:
+        line = f"{row['file']}:{row['line']}"
+        if row["stance"] == "eager" and row["category"] == "indexing" and line in found:
+            spent[line] += row["ms"] or 0.0
+            groups.add(row["group_id"])
+    generated = (
+        row["ms"] or 0.0
+        for row in matched
+        if row["stance"] == "compiled" and row["group_id"] in groups
+        if row["category"].startswith("generated_")
     )
-    read = matched.filter(pl.col("at").is_in(list(found)), stance="eager", category="indexing")
-    groups = pl.col("group_id").is_in(read["group_id"].unique().to_list())
-    generated = matched.filter(groups, GENERATED, stance="compiled")
-    spent, took = float(read["ms"].sum()), float(generated["ms"].sum())
-    saved = min(spent, took) * (1 - less / base)
+    looked_up = sum(spent.values())
+    saved = min(looked_up, sum(generated)) * (1 - less / base)
     if saved < least_share * step:
         return
-    spent_at = read.group_by("at").agg(pl.col("ms").sum())
-    slowest = spent_at.sort("ms", descending=True).to_series()
+    slowest = sorted(spent, key=lambda line: -spent[line])
     places = [place for line in slowest if (place := location(line))]
     table = found[slowest[0]]
     measured = f"{milliseconds(base)} as it is, {milliseconds(less)} contiguous"
@@ -101,7 +103,9 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             f"The table is {table}: the elements of a row lie far apart, and each is read with a "
             "line of memory of which nothing else is used. Compiled code reads it as it lies."
         ),
-        cost=Cost(saved, None, f"of {milliseconds(spent)} in eager look-ups, measured: {measured}"),
+        cost=Cost(
+            saved, None, f"of {milliseconds(looked_up)} in eager look-ups, measured: {measured}"
+        ),
         confidence="measured",
         location=places[0],
         evidence=(Evidence(f"look-ups at random places: {measured}", "shape_gains"),),

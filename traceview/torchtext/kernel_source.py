@@ -28,7 +28,7 @@ from traceview.torchtext.dtypes import dtype_of
 #: In a Triton kernel's signature and casts, and in C++.
 _FLOAT64 = re.compile(r"\bfp64\b|\bfloat64\b|\bdouble\b")
 #: The functions that a scan combines with stand before the kernel.
-_TRITON_HEAD = re.compile(
+TRITON_HEAD = re.compile(
     r"^def (?!_triton_helper_fn)(\w+)\((?P<params>[^)]{0,20000})\):", re.MULTILINE
 )
 _CPP_HEAD = re.compile(r'extern "C"[^\n(]{0,200}\(\s*(?P<params>[^)]{0,20000})\)\s*\{')
@@ -62,7 +62,7 @@ _TEMPLATE = re.compile(
 
 #: Ranges of index variables.
 _LOADED = re.compile(r"\btmp\d+\b")
-_NUMEL = re.compile(
+NUMEL = re.compile(
     r"^[^\S\n]+(?P<prefix>[xyz]|r\d?_?)numel = (?P<value>\d{1,18})\s*$", re.MULTILINE
 )
 _VARIABLE = re.compile(r"^\s+(?P<name>[xyz]\d+|r\d?_?\d+) = (?P<value>.{1,300})$")
@@ -148,7 +148,7 @@ class KernelSource:
 
 def read_kernel(source: str) -> KernelSource | None:
     """What ``source`` (Triton or C++) moves; None for what is neither."""
-    triton = _TRITON_HEAD.search(source)
+    triton = TRITON_HEAD.search(source)
     head = triton or _CPP_HEAD.search(source)
     if head is None:
         return None
@@ -233,7 +233,7 @@ class TritonCode:
 
     def line(self, line: str) -> None:
         """Take note of what ``line`` says of ranges."""
-        if match := _NUMEL.match(line):
+        if match := NUMEL.match(line):
             self._numels[match["prefix"]] = int(match["value"])
             return
         match = _VARIABLE.match(line)
@@ -343,7 +343,7 @@ def instructions(source: str) -> int | None:
     Functions and divisions count as several. None where a size or part of the work isn't shown.
     """
     body = source.rpartition(JIT)[2]
-    sizes = {m["prefix"]: int(m["value"]) for m in _NUMEL.finditer(body)}
+    sizes = {m["prefix"]: int(m["value"]) for m in NUMEL.finditer(body)}
     wanted = {name.removesuffix("numel") for name in _NUMELS.findall(body.partition(":\n")[0])}
     if not sizes or wanted - sizes.keys() or _HIDDEN.search(body):
         return None

@@ -12,7 +12,15 @@ from collections.abc import Sequence, Set
 from math import inf, prod
 from typing import NamedTuple
 
-from traceview.torchtext.kernel_source import FUNCTION, INDEX_NAME, JIT, Repeated, TritonCode
+from traceview.torchtext.kernel_source import (
+    FUNCTION,
+    INDEX_NAME,
+    JIT,
+    NUMEL,
+    TRITON_HEAD,
+    Repeated,
+    TritonCode,
+)
 
 _VALUE = re.compile(r"^[^\S\n]+(?P<name>_?tmp\d+) = (?P<value>.{1,2000})$")
 _TMP = re.compile(r"\b_?tmp\d+\b")
@@ -29,8 +37,6 @@ _BOUND = re.compile(r"^\s+(tmp\d+) = (tmp\d+) (<|>=) (tmp\d+)$")
 _BOTH = re.compile(r"^\s+(tmp\d+) = (tmp\d+) & (tmp\d+)$")
 _MASK = re.compile(r"\btl\.load\(.*\), (tmp\d+)\b")
 _GRID = frozenset("xyz")  # dimensions that programs share among them
-_HEAD = re.compile(r"^def (?!_triton_helper_fn)\w+\((?P<params>[^)]{0,20000})\):", re.MULTILINE)
-_NUMEL = re.compile(r"^[^\S\n]+(\w+?)numel = (\d{1,18})\s*$", re.MULTILINE)
 _HINTS = re.compile(r"size_hints=\{([^}\n]{0,200})\}")
 _HINT = re.compile(r"'(\w+)': (\d{1,18})")
 
@@ -154,13 +160,13 @@ def reduction(source: str, passed: Sequence[str]) -> Reduction | None:
     its value.
     """
     head, _, body = source.rpartition(JIT)
-    if (opened := _HEAD.search(body)) is None:
+    if (opened := TRITON_HEAD.search(body)) is None:
         return None
     names = (part.split(":") for part in opened["params"].split(","))
     variable = [name[0].strip() for name in names if "constexpr" not in name[-1]]
     known = dict(zip(variable, passed, strict=False))
     sizes = {name[:-5]: value for name, value in known.items() if name.endswith("numel")}
-    sizes |= dict(_NUMEL.findall(body))
+    sizes |= dict(NUMEL.findall(body))
     reduced = [size for name, size in sizes.items() if name.startswith("r") and name != "r"]
     reduced = reduced or [size for name, size in sizes.items() if name == "r"]  # before torch 2.7
     if not reduced or not all(size.isdecimal() for size in reduced):

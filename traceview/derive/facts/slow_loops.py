@@ -126,8 +126,8 @@ class _Launch(NamedTuple):
         groups = tables["kernel_groups"].filter(stance="compiled").drop_nulls("programs")
         names = groups["name"].unique().to_list()
         operators = tables["cpu_ops"].filter(pl.col("name").is_in(names), stance="compiled")
-        written = operators.select("name", "concrete_inputs").drop_nulls().iter_rows()
-        passed = {name: json.loads(text) for name, text in written}
+        written = dict(operators.select("name", "concrete_inputs").drop_nulls().iter_rows())
+        passed = {name: json.loads(text) for name, text in written.items()}
         passed = {name: tuple(map(str, x)) for name, x in passed.items() if isinstance(x, list)}
         launched = groups.select("name", "programs", "multiprocessors").iter_rows()
         return {name: cls(count, most, passed.get(name, ())) for name, count, most in launched}
