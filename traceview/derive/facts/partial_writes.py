@@ -167,8 +167,13 @@ def whole_copies(tables: Tables) -> pl.DataFrame | None:
             continue
         key = origin["compile_key"], origin["aot_id"]
         if key not in known:
-            texts = [row["text"] for row in graphs.get(key, ())]
-            known[key] = [update for text in texts for update in changed_copies(read_graph(text))]
+            texts = (row["text"] for row in graphs.get(key, ()))
+            known[key] = [
+                update
+                for text in texts
+                if any(f"{op}." in text for op in _SCATTERS)  # others need not be read
+                for update in changed_copies(read_graph(text))
+            ]
         # It reads all of the input and writes all of the copy.
         mine = [
             update
