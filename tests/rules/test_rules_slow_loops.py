@@ -339,6 +339,22 @@ WRITE = {
 }  # fmt: skip
 
 
+def test_a_write_to_one_of_several_views_of_a_storage(make):
+    views = {**WRITE, "merged": True, "clock": "device"}
+    back = {**views, "kernel_name": "triton_poi_fused_3", "slower_ms": 0.3}
+    (row,) = RULES["ind-partial-write"].check(
+        make(speedups=[SPEEDUP], partial_writes=[views, back, back])
+    )
+    assert "to one of several views of one storage copies all 5,120,000" in row.title
+    assert row.cost.ms_per_step == pytest.approx(1.4)
+    assert [e.text.partition(":")[0] for e in row.evidence] == [
+        "cpp_fused_copy_0",
+        "triton_poi_fused_3",
+    ]
+    assert "of the bytes that it moves" in row.evidence[0].text
+    assert ".clone()" in row.what_to_do
+
+
 def test_a_part_that_is_written_costs_the_whole_tensor(make):
     chain = {"writes": 48, "to_input": False, "slower_ms": 0.5}
     tables = make(speedups=[SPEEDUP], partial_writes=[WRITE, {**WRITE, **chain}])

@@ -1,7 +1,7 @@
 """
 ## What it finds
-Writes to a part of a tensor (a column, a slice) for which a generated C++ kernel goes through all
-of the tensor.
+Writes to a part of a tensor (a column, a slice, a few rows) for which generated code goes through
+all of the tensor.
 
 ## Why it costs
 In a compiled graph no operation writes into a tensor: `out[:, 3] = x` becomes a node
@@ -12,6 +12,10 @@ elements, and copies them back to an input. Nor does it for several writes in a 
 such as those of an unrolled loop: the kernel chooses once for each write and element. A value that
 is read again after a later write needs a tensor as large as the whole, in new memory.
 
+Two inputs that are views of one storage (`keys, values = cache.unbind(3)`) are one input to the
+graph: AOTAutograd can't know whether they overlap. A write to one of them then goes through a view
+of that storage, and the whole view is copied before it and copied back after it.
+
 ## Evidence
 The `*_scatter` nodes that are left in the post-grad graph, the elements of their tensor and those
 that they change, and the tensors of that size in the generated code. The cost is the part of the
@@ -20,8 +24,9 @@ of the page faults that eager does not have those of these tensors.
 
 ## What to do
 A tensor that outlives the call: assign to the tensor itself (`book[:, i] = x`), write by
-`index_copy_` with an index tensor, or return the part and write it outside of compiled code. A new
-tensor that is filled in a loop: collect the parts in a list and `torch.stack` them.
+`index_copy_` with an index tensor, or return the part and write it outside of compiled code. Inputs
+that are views of one storage: give each its own memory once, or pass the whole and take the views
+inside. A new tensor that is filled in a loop: collect the parts in a list and `torch.stack` them.
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that such writes must take.
@@ -30,6 +35,7 @@ tensor that is filled in a loop: collect the parts in a list and `torch.stack` t
 - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html
 - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_copy_.html
 - torch/_inductor/fx_passes/reinplace.py
+- torch/_functorch/_aot_autograd/runtime_wrappers.py (merge_view_inputs)
 - https://dev-discuss.pytorch.org/t/functionalization-in-pytorch-everything-you-wanted-to-know/965
 """
 
@@ -37,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import location
+from traceview.rules._gain import is_starved, location
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -63,26 +69,13 @@ from traceview.rules.kit import (
 CODE = "TV430"
 NEEDS = frozenset({"partial_writes", "step_counts:eager"})
 SEVERITIES = ("warning", "info")
-EXPLAINS = frozenset({"fusion", "page_faults"})
+EXPLAINS = frozenset({"fusion", "copies_added", "page_faults"})
 
 #: Less of a step is not worth a change of the code, and within what a profile is wrong by.
 LEAST_SHARE = 0.10
 _COST = "of the kernels, the loops through the whole tensor less what is written"
+_OF_BYTES = "generated kernels that copy the whole tensor, by the bytes that they move"
 _OF_PAGES = "; and new memory for tensors as large as the whole"
-_IN_PLACE = Snippet(
-    "python",
-    "book[:, i] = x                           # not book.t()[i] = x\n"
-    "book[:, i] = book[:, i] + x              # not book[:, i] += x\n"
-    "book.index_copy_(1, index, x[:, None])   # index: a tensor of one int64",
-)
-_STACKED = Snippet(
-    "python",
-    "parts = []\n"
-    "for t in range(steps):\n"
-    "    state = advance(state, x[:, t])\n"
-    "    parts.append(state)  # not out[:, t] = state\n"
-    "out = torch.stack(parts, 1)",
-)
 
 
 def _ms(row: Row) -> float:
@@ -90,15 +83,19 @@ def _ms(row: Row) -> float:
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """One finding for writes to inputs, one for those to new tensors, at the slowest kernel's."""
+    """One finding of each kind: shared storage, other inputs, new tensors; at the slowest's."""
     step = step_ms(tables, "compiled")
     known = [row for row in first_rank(rows(tables, "partial_writes")) if _ms(row)]
-    for to_input in (True, False):
-        found = sorted((row for row in known if row["to_input"] is to_input), key=lambda r: -_ms(r))
+    for kind in _KINDS:
+        found = sorted((row for row in known if _kind(row) == kind), key=lambda row: -_ms(row))
         ms = sum(map(_ms, found))
         if not step or not found or ms < least_share * step:
             continue
         slowest = found[0]
+        on_device = slowest["clock"] == "device"
+        if on_device and is_starved(tables):
+            continue
+        cost = _OF_BYTES if on_device else _COST
         lines = (location(text) for row in found for text in row["user_lines"] or ())
         places = list(dict.fromkeys(filter(None, lines)))
         where = f" at {short(places[0])}" if places else ""
@@ -107,15 +104,15 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             rule="ind-partial-write",
             severity="info" if outcome(tables) == "helped" else severity(tables, ms),
             title=f"{_title(slowest, where)}: {milliseconds(ms)}, {percent(ms / step)} of the step",
-            explanation=_EXPLAINED[to_input]
+            explanation=_EXPLAINED[kind]
             + (_STORED.format(slowest["copies"]) if slowest["pages_ms"] else ""),
-            cost=Cost(ms, None, _COST + (_OF_PAGES if any(r["pages_ms"] for r in found) else "")),
+            cost=Cost(ms, None, cost + (_OF_PAGES if any(r["pages_ms"] for r in found) else "")),
             confidence="derived",
             location=places[0] if places else None,
             about=about(*of_keys(tables, {row["compile_key"] for row in found})),
-            evidence=tuple(_evidence(row) for row in found[:MOST_EVIDENCE]),
-            what_to_do=_REMEDIES[to_input],
-            snippet=_IN_PLACE if to_input else _STACKED,
+            evidence=tuple(_evidence(row) for row in _of_each_kernel(found)[:MOST_EVIDENCE]),
+            what_to_do=_REMEDIES[kind],
+            snippet=_SNIPPETS[kind],
             also_at=tuple(places[1:4]),
         )
 
@@ -124,31 +121,77 @@ _STORED = (
     " What is read again before the next write is stored in a tensor as large as the whole: "
     "generated code makes {}, in memory that eager does not need."
 )
+_KINDS = ("shared", "input", "new")
 _EXPLAINED = {
-    True: (
-        "In the graph the write makes a new tensor, and Inductor could not turn it back into a "
-        "write in place. The kernel reads the whole tensor, chooses between old and new for each "
-        "element, and copies the result back. Eager writes the part alone."
+    "shared": (
+        "Inputs that are views of one storage are one input to the graph, since AOTAutograd can't "
+        "know whether they overlap. The write then goes through a view of that storage, and "
+        "Inductor can't turn it back into a write in place: all of it is copied, and copied back. "
+        "Eager writes the part alone."
     ),
-    False: (
+    "input": (
+        "In the graph the write makes a new tensor, and Inductor could not turn it back into a "
+        "write in place. Generated code reads and writes the whole tensor and copies it back to "
+        "the input. Eager writes the part alone."
+    ),
+    "new": (
         "In the graph each write makes a new tensor of the one before. Inductor fuses them into "
         "one loop, which chooses between old and new once for each write and element."
     ),
 }
 _REMEDIES = {
-    True: (
+    "shared": (
+        "Give each input its own memory (`.clone()` the views once, where they are made), or pass "
+        "the whole tensor and take the views inside the compiled function."
+    ),
+    "input": (
         "Assign to the tensor itself, not through a view of it such as `.t()`, and without `+=` or "
         "`scatter_`; or use index_copy_ with an index tensor. Inductor then writes in place. "
         "Otherwise return the part and write it outside of compiled code."
     ),
-    False: (
+    "new": (
         "Collect the parts in a list, read earlier ones from there, and torch.stack them "
         "(torch.cat for slices)."
     ),
 }
+_SNIPPETS = {
+    "shared": Snippet(
+        "python", "keys, values = (part.clone() for part in cache.unbind(3))  # once, outside"
+    ),
+    "input": Snippet(
+        "python",
+        "book[:, i] = x                           # not book.t()[i] = x\n"
+        "book[:, i] = book[:, i] + x              # not book[:, i] += x\n"
+        "book.index_copy_(1, index, x[:, None])   # index: a tensor of one int64",
+    ),
+    "new": Snippet(
+        "python",
+        "parts = []\n"
+        "for t in range(steps):\n"
+        "    state = advance(state, x[:, t])\n"
+        "    parts.append(state)  # not out[:, t] = state\n"
+        "out = torch.stack(parts, 1)",
+    ),
+}
+
+
+def _kind(row: Row) -> str:
+    if not row["to_input"]:
+        return "new"
+    return "shared" if row["merged"] else "input"
+
+
+def _of_each_kernel(found: list[Row]) -> list[Row]:
+    """The first row of each kernel: equal layers run one kernel in turn."""
+    return list({row["kernel_name"]: row for row in reversed(found)}.values())[::-1]
 
 
 def _title(row: Row, where: str) -> str:
+    if _kind(row) == "shared":
+        return (
+            f"The write{where} to one of several views of one storage copies all "
+            f"{row['elements']:,} elements to change {row['changed']:,}"
+        )
     if row["to_input"]:
         return (
             f"The write{where} goes through all {row['elements']:,} elements of a tensor to change "
@@ -162,6 +205,9 @@ def _title(row: Row, where: str) -> str:
 
 def _evidence(row: Row) -> Evidence:
     back = ", copied back to an input" if row["to_input"] else ""
+    of_it = "of its instructions are in loops through all of it"
+    if row["clock"] == "device":
+        of_it = "of the bytes that it moves are that tensor, read and written"
     took = "" if row["ms"] is None else f": {milliseconds(row['ms'])} of a step"
     if row["copies"]:
         took += f"; {plural(row['copies'], 'further tensor')} of that size in the generated code"
@@ -169,7 +215,7 @@ def _evidence(row: Row) -> Evidence:
     return from_row(
         f"{row['kernel_name']}: {plural(row['writes'], 'scatter')} onto a tensor of "
         f"{row['elements']:,} elements, of which {row['changed']:,} change{back}; "
-        f"{percent(row['share'])} of its instructions are in loops through all of it{took}",
+        f"{percent(row['share'])} {of_it}{took}",
         "partial_writes",
         row,
     )

@@ -278,7 +278,7 @@ SLOW_LOOPS = table("slow_loops", "one generated kernel that does work in a slow 
     raw=True,
 )
 
-PARTIAL_WRITES = table("partial_writes", "one generated C++ kernel that goes through all of a tensor to write a part of it",
+PARTIAL_WRITES = table("partial_writes", "one generated kernel that goes through all of a tensor to write a part of it",
     Column("group_id", pl.Int32, "see match_groups"),
     *COMPILE,
     Column("kernel_name", pl.String, "see generated_kernels"),
@@ -286,13 +286,15 @@ PARTIAL_WRITES = table("partial_writes", "one generated C++ kernel that goes thr
     Column("elements", pl.Int64, "of that tensor"),
     Column("changed", pl.Int64, "of these elements, those that the writes change, at most"),
     Column("to_input", pl.Boolean, "the tensor is an input of the graph, and the result is copied back to it; else it is a new tensor"),
+    Column("merged", pl.Boolean, "of to_input: that input is a storage of which several inputs of the user's are views"),
     Column("user_lines", pl.List(pl.String), "file:line of the writes in the user's source"),
     Column("count", pl.Float64, "runs of the kernel per step"),
-    Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled, host"),
+    Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled"),
     Column("ms", pl.Float64, "on the step as timed; null: not known"),
-    Column("share", pl.Float64, "of the kernel's instructions, 0 to 1, those in loops through all of the tensor"),
+    Column("clock", pl.String, "device or host"),
+    Column("share", pl.Float64, "0 to 1: of a C++ kernel's instructions, those in loops through all of the tensor; of the bytes that a Triton kernel moves, those of the tensor read and written once"),
     Column("slower_ms", pl.Float64, "of ms, that share less what has to be written; null: not known"),
-    Column("copies", pl.Int32, "tensors of that size that generated code makes for the kernel, less the one that is the result; null: the code is not recorded"),
+    Column("copies", pl.Int32, "tensors of that size that generated code makes for a C++ kernel, less the one that is the result; null: the code is not recorded"),
     Column("pages_ms", pl.Float64, "of the page faults that a compiled step has more than an eager one, those of these copies, at most; null: not counted"),
     raw=True,
 )

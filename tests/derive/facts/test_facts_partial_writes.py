@@ -30,15 +30,29 @@ BACK = node("back", "1000, 64", "copy_.default(book, a)")
 
 
 def test_a_column_of_an_input():
-    assert writes(column("a", "book", 3, 7), BACK) == [Write(1, 64_000, 1000, True, "/u/a.py:7")]
+    assert writes(column("a", "book", 3, 7), BACK) == [
+        Write(1, 64_000, 256_000, 1000, True, "/u/a.py:7")
+    ]
 
 
 def test_a_column_of_an_input_that_is_written_in_place_after_it():
     also = node("b", "1000, 64", "index_put_.default(a, [x], x)")
     back = BACK.replace("book, a", "book, b")
     assert writes(column("a", "book", 3, 7), also, back) == [
-        Write(1, 64_000, 1000, True, "/u/a.py:7")
+        Write(1, 64_000, 256_000, 1000, True, "/u/a.py:7")
     ]
+
+
+@pytest.mark.parametrize(("place", "merged"), [("", True), (PLACE.format(5), False)])
+def test_a_view_of_a_storage_that_inputs_share(place, merged):
+    """AOTAutograd's own views have no line; the result is copied to another of these views."""
+    view = node("v", "1000, 32", "as_strided.default(book, [1000, 32], [64, 1], 0)")
+    put = node("a", "1000, 32", "index_put.default(v, [None, i], x)")
+    index = node("i", "1000", "neg.default(x)")
+    again = node("w", "1000, 32", "as_strided.default(book, [1000, 32], [64, 1], 0)")
+    back = node("back", "1000, 32", "copy_.default(w, a)")
+    (write,) = writes(place, view, "\n", PLACE.format(7), index, put, again, back)
+    assert write == Write(1, 32_000, 128_000, 1000, True, "/u/a.py:7", merged)
 
 
 def test_a_column_through_views():

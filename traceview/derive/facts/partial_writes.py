@@ -4,12 +4,16 @@ Table ``partial_writes``: writes in place that are none in compiled code.
 
 In a graph no operation writes into a tensor: ``out[:, 3] = x`` becomes ``select_scatter``, whose
 result is a new tensor. Inductor writes in place where it can, and such a node is then gone from the
-post-grad graph. Where one is left, its kernel chooses for each element of the whole tensor, and
+post-grad graph. Where one is left, its C++ kernel chooses for each element of the whole tensor, and
 
 - copies the result back where the tensor is an input of the graph;
 - chooses once more for each write to the same tensor, where there are several in a row;
 - stores what is read again in between (``price[:, k]`` of the write before) in a tensor of its own,
   which is as large as the whole: memory that eager never touches.
+
+Triton kernels copy the tensor before and after the write, where it is an input; their time is by
+the bytes that they move. AOTAutograd makes such writes of plain ones where inputs are views of one
+storage (``keys, values = cache.unbind(3)``): the graph then has that storage as one input.
 
 Table ``whole_copies``: an input of the graph of which the script asks for a changed copy
 (``table = table.index_copy(0, at, rows)``). Eager copies all of it as well.
@@ -17,9 +21,9 @@ Table ``whole_copies``: an input of the graph of which the script asks for a cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -37,6 +41,8 @@ from traceview.torchtext.fx import Graph, Node, read_graph, stored_lines
 from traceview.torchtext.output_code import Function
 
 Row = dict[str, Any]
+#: What a graph changes in a tensor.
+Changes = TypeVar("Changes", "Write", "Update")
 #: Their second input is what is written; of the others it is the last.
 _OF_VIEWS = frozenset(
     f"aten.{name}_scatter" for name in ("as_strided", "diagonal", "select", "slice")
@@ -44,6 +50,7 @@ _OF_VIEWS = frozenset(
 _SCATTERS = _OF_VIEWS | {"aten.index_put", "aten.scatter"}
 _COPY = "aten.copy_"
 _GROUP = ("pass", "rank", "group_id")
+_OF_ORIGIN = ("compile_key", "compile_id", "raw_file", "raw_line")
 #: Fewer elements for each one that has to be written are within what fusion saves.
 _LEAST_WASTE = 4
 _DEEPEST = 64
@@ -52,17 +59,26 @@ _PAGE_BYTES = 4096
 
 
 class Write(NamedTuple):
-    """Writes in a row to one tensor of ``elements``, of which they change ``changed``.
+    """Writes in a row to one tensor of ``elements`` and ``bytes``: they change ``changed``.
 
     ``to_input``: the tensor is an input of the graph, and the result is copied back to it; ``line``
-    of the user's own code.
+    of the user's own code; ``merged``: it is one of several inputs that share their storage, and
+    the graph has that storage as its input.
     """
 
     writes: int
     elements: int
+    bytes: int
     changed: int
     to_input: bool
     line: str
+    merged: bool = False
+
+    @property
+    def row(self) -> Row:
+        """Its columns of ``partial_writes``."""
+        names = ("writes", "elements", "changed", "to_input", "merged")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def visited(self) -> int:
@@ -84,60 +100,107 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
     """Table ``partial_writes``; None where no step was profiled."""
     if tables["matched_kernels"].is_empty():
         return None
+    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
+    times, moved, result = fusion_times(tables), bytes_moved(tables), []
+    for kernel, origin, known in _with_changes(tables, ran, wasteful_writes):
+        lines = origin["user_lines"] or ()
+        back = not lines and _COPY in (kernel["ops"] or ())  # it has no line
+        mine = [w for w in known if w.line in lines or (back and w.to_input)]
+        cost = None
+        if mine and kernel["clock"] == "host":
+            cost = _of_loops(tables, ran, times, kernel, origin, mine)
+        elif mine and (size := moved.get((kernel["name"], kernel["compile_id"]))):
+            cost = _of_bytes(kernel["ms"] or 0.0, mine, size)
+        if cost is not None:
+            stored = tables.once(_stored, origin["compile_key"])
+            places = dict.fromkeys(stored.get(write.line, write.line) for write in mine)
+            result.append(
+                {
+                    **{name: kernel[name] for name in (*_GROUP, "count", "clock")},
+                    **{name: origin[name] for name in (*_OF_ORIGIN, "kernel_name")},
+                    "user_lines": list(places),
+                    "profiled_ms": kernel["ms"],
+                    **cost,
+                }
+            )
+    return from_rows("partial_writes", result)
+
+
+def _of_loops(
+    tables: Tables,
+    ran: pl.DataFrame,
+    times: dict[tuple[Any, ...], tuple[float, float]],
+    kernel: Row,
+    origin: Row,
+    mine: list[Write],
+) -> Row | None:
+    """Columns of ``partial_writes`` of a C++ kernel, by its loops; None where they are not read."""
+    if (work := work_of(origin["source_code"])) is None:
+        return None
+    largest = max(mine, key=lambda write: write.visited)
+    group = tuple(kernel[name] for name in _GROUP)
+    of_group = float(having(ran, **dict(zip(_GROUP, group, strict=True)))["ms"].sum())
+    ms = None
+    if group in times and of_group:
+        ms = (kernel["ms"] or 0.0) * times[group][1] / of_group
+    share = work.share_of_loops(largest.elements)
+    places = kernel["graph_key"], kernel["compile_id"]
+    functions = tables.once(GeneratedCode).functions(kernel["pass"], *places)
+    name, size = origin["kernel_name"], largest.elements
+    made = [found for each in functions for found in tensors_made(each, name, size)]
+    copies = made if largest.to_input else made[1:]  # one of them is the result
+    return {
+        **largest.row,
+        "copies": len(copies) if functions else None,
+        "ms": ms,
+        "share": share,
+        "slower_ms": None if ms is None else ms * share * largest.wasted,
+        "pages_ms": _pages_ms(tables, kernel, sum(copies)),
+    }
+
+
+def _of_bytes(ms: float, mine: list[Write], size: int) -> Row | None:
+    """The same of a Triton kernel that moves ``size`` bytes; None where it copies nothing whole."""
+    copied = [write for write in mine if write.to_input and size >= 2 * write.bytes]
+    if not copied:
+        return None
+    largest = max(copied, key=lambda write: write.bytes)
+    share = 2 * largest.bytes / size
+    wasted = 1 - largest.changed / largest.elements
+    return {**largest.row, "ms": ms, "share": share, "slower_ms": ms * share * wasted}
+
+
+def _with_changes(
+    tables: Tables, ran: pl.DataFrame, read: Callable[[Graph], Iterator[Changes]]
+) -> Iterator[tuple[Row, Row, list[Changes]]]:
+    """Each kernel that ``ran`` with its row of ``generated_kernels``, and what its graph changes.
+
+    ``read`` finds the changes in a post-grad graph; other graphs have none.
+    """
     graphs = grouped(
         tables["graphs"].filter(kind=LOWERED).iter_rows(named=True), "compile_key", "aot_id"
     )
-    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled", clock="host")
-    origins, times = Origins(tables), fusion_times(tables)
-    known: dict[tuple[Any, ...], list[Write]] = {}
-    result = []
+    origins, known = Origins(tables), dict[tuple[Any, ...], list[Changes]]()
     for kernel in ran.iter_rows(named=True):
         if (origin := origins.of_kernel(kernel)) is None or not origin["source_code"]:
             continue
         key = origin["compile_key"], origin["aot_id"]
         if key not in known:
-            texts = [row["text"] for row in graphs.get(key, ()) if "_scatter" in row["text"]]
-            known[key] = [write for text in texts for write in wasteful_writes(read_graph(text))]
-        mine = [write for write in known[key] if write.line in (origin["user_lines"] or ())]
-        work = work_of(origin["source_code"]) if mine else None
-        if work is None:
-            continue
-        largest = max(mine, key=lambda write: write.visited)
-        stored = tables.once(_stored, origin["compile_key"])
-        group = tuple(kernel[name] for name in _GROUP)
-        of_group = (k for k in ran.iter_rows(named=True) if tuple(k[n] for n in _GROUP) == group)
-        generated = sum(k["ms"] or 0.0 for k in of_group)
-        scale = times[group][1] / generated if group in times and generated else None
-        ms = None if scale is None else (kernel["ms"] or 0.0) * scale
-        share = work.share_of_loops(largest.elements)
-        places = kernel["graph_key"], kernel["compile_id"]
-        functions = tables.once(GeneratedCode).functions(kernel["pass"], *places)
-        name, size = origin["kernel_name"], largest.elements
-        made = [found for each in functions for found in tensors_made(each, name, size)]
-        copies = made if largest.to_input else made[1:]  # one of them is the result
-        result.append(
-            {
-                **dict(zip(_GROUP, group, strict=True)),
-                **{name: origin[name] for name in ("compile_key", "compile_id", "raw_file")},
-                "raw_line": origin["raw_line"],
-                "kernel_name": origin["kernel_name"],
-                "writes": largest.writes,
-                "copies": len(copies) if functions else None,
-                "elements": largest.elements,
-                "changed": largest.changed,
-                "to_input": largest.to_input,
-                "user_lines": list(
-                    dict.fromkeys(stored.get(write.line, write.line) for write in mine)
-                ),
-                "count": kernel["count"],
-                "profiled_ms": kernel["ms"],
-                "ms": ms,
-                "share": share,
-                "slower_ms": None if ms is None else ms * share * largest.wasted,
-                "pages_ms": _pages_ms(tables, kernel, sum(copies)),
-            }
-        )
-    return from_rows("partial_writes", result)
+            texts = (row["text"] for row in graphs.get(key, ()))
+            known[key] = [
+                change
+                for text in texts
+                if any(f"{op}." in text for op in _SCATTERS)  # others need not be read
+                for change in read(read_graph(text))
+            ]
+        yield kernel, origin, known[key]
+
+
+def bytes_moved(tables: Tables) -> dict[tuple[str, str], int]:
+    """Bytes that a compiled kernel reads and writes, by its name and compile id."""
+    limits = tables["kernel_limits"].filter(stance="compiled").drop_nulls("bytes")
+    sizes = limits.select("name", "compile_id", "bytes").iter_rows()
+    return {(name, compile_id): size for name, compile_id, size in sizes}
 
 
 class Update(NamedTuple):
@@ -153,41 +216,20 @@ def whole_copies(tables: Tables) -> pl.DataFrame | None:
     """Table ``whole_copies``; None where no step was profiled."""
     if tables["matched_kernels"].is_empty():
         return None
-    graphs = grouped(
-        tables["graphs"].filter(kind=LOWERED).iter_rows(named=True), "compile_key", "aot_id"
-    )
-    limits = tables["kernel_limits"].filter(stance="compiled").drop_nulls("bytes")
-    sizes = limits.select("name", "compile_id", "bytes").iter_rows()
-    moved = {(name, compile_id): size for name, compile_id, size in sizes}
-    origins, known, result = Origins(tables), dict[tuple[Any, ...], list[Update]](), []
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
-    for kernel in ran.iter_rows(named=True):
-        size = moved.get((kernel["name"], kernel["compile_id"]))
-        if size is None or (origin := origins.of_kernel(kernel)) is None:
-            continue
-        key = origin["compile_key"], origin["aot_id"]
-        if key not in known:
-            texts = (row["text"] for row in graphs.get(key, ()))
-            known[key] = [
-                update
-                for text in texts
-                if any(f"{op}." in text for op in _SCATTERS)  # others need not be read
-                for update in changed_copies(read_graph(text))
-            ]
+    moved, result = bytes_moved(tables), []
+    for kernel, origin, known in _with_changes(tables, ran, changed_copies):
         # It reads all of the input and writes all of the copy.
-        mine = [
-            update
-            for update in known[key]
-            if update.line in (origin["user_lines"] or ()) and size >= 2 * update.bytes
-        ]
+        size = moved.get((kernel["name"], kernel["compile_id"]), 0)
+        lines = origin["user_lines"] or ()
+        mine = [update for update in known if update.line in lines and size >= 2 * update.bytes]
         if mine and kernel["ms"]:
             update = max(mine, key=lambda each: each.bytes)
             share = 2 * update.bytes / size * (1 - update.changed / update.elements)
             result.append(
                 {
                     **{name: kernel[name] for name in ("pass", "rank", "count", "clock")},
-                    **{name: origin[name] for name in ("compile_key", "compile_id", "kernel_name")},
-                    **{name: origin[name] for name in ("raw_file", "raw_line")},
+                    **{name: origin[name] for name in (*_OF_ORIGIN, "kernel_name")},
                     **update._asdict(),
                     "profiled_ms": kernel["ms"],
                     "ms": kernel["ms"] * share,
@@ -267,9 +309,11 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         write = Write(
             len(chain),
             whole,
+            graph.nodes[end].bytes or 0,
             min(whole, sum(filter(None, changed))),
             copied and not graph.nodes[root].args,
             next(filter(None, lines), ""),
+            _merged(graph, root),
         )
         if write.line and write.visited >= _LEAST_WASTE * write.needed:
             yield write
@@ -280,11 +324,22 @@ def _copied(graph: Graph, end: str, root: str) -> bool:
     names = [end]
     for name in names:  # it grows
         users = [graph.nodes[user] for user in graph.uses(name) if user in graph.nodes]
-        if any(user.op == _COPY and user.inputs[0] == root for user in users):
+        if any(user.op == _COPY and graph.base(user.inputs[0])[0] == root for user in users):
             return True
         written = (user for user in users if user.op.endswith("_") and user.inputs[0] == name)
         names += [user.name for user in written if user.name not in names]
     return False
+
+
+def _merged(graph: Graph, root: str) -> bool:
+    """Whether input ``root`` stands for inputs that are views of it, as AOTAutograd makes them.
+
+    Its views are then not of the user's own: ``as_strided`` of an input, and no line.
+    """
+    of_root = (node for node in graph.operations if node.inputs == (root,))
+    return not graph.nodes[root].args and any(
+        node.op == "aten.as_strided" and node.place is None for node in of_root
+    )
 
 
 def _part(graph: Graph, node: Node) -> Node | None:
