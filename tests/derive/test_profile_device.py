@@ -184,6 +184,21 @@ def test_figures_are_per_step():
     assert (counts["steps"], counts["kernels"], counts["device_busy_ms"]) == (1, 1.0, 0.04)
 
 
+@pytest.mark.parametrize(
+    ("calls", "steps", "host_ms"),
+    [([], 10, 0.3), ([sync(60, 30)], 10, None), ([], 1000, None)],
+    ids=["free", "waits", "queue is full"],
+)
+def test_the_hosts_own_time_is_that_of_the_timed_blocks(calls, steps, host_ms):
+    called = {"kind": "launch", "name": "cuLaunchKernel", "start_ns": 5000, "duration_ns": 2000}
+    tables = tables_of([k(10, 40, 1, launched=5)], [called, *calls])
+    block = {**HEAD, "steps": steps, "clock": "device", "duration_ms": steps * 0.5}
+    blocks = [{**block, "pair_index": n, "host_ms": steps * ms} for n, ms in enumerate((0.2, 0.4))]
+    tables.put("blocks", from_rows("blocks", [*blocks, {**block, "host_ms": steps * 9.0}]))
+    found = profile_tables(tables)["step_counts"]["host_ms"][0]
+    assert found == (host_ms and pytest.approx(host_ms))
+
+
 def test_work_outside_the_steps_is_not_counted():
     tables = tables_of([k(10, 40, 1, launched=5), k(200, 40, 2, launched=190, step=None)])
     assert profile_tables(tables)["step_counts"]["device_busy_ms"][0] == pytest.approx(0.04)

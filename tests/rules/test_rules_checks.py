@@ -420,6 +420,23 @@ def test_fp32_kernels_that_no_step_waits_for_are_information(make, waits_ms, gai
     assert ("waits for launches" in finding.explanation) is (waits_ms > 1.0)
 
 
+@pytest.mark.parametrize(("host_ms", "saved"), [(None, 0.6), (0.9, 0.3), (0.2, 0.6)])
+def test_no_step_gets_shorter_than_the_hosts_time_for_it(make, host_ms, saved):
+    (finding,) = found(
+        "ind-tf32-off",
+        make(
+            kernel_groups=[gemm("ampere_sgemm_128x64_tn", 1.0)],
+            environment=PRECISION,
+            accounting=[account("busy", "gemm", 1.0)],
+            speedups=speedup(4.0, 1.2),
+            step_counts=[{"stance": "compiled", "host_ms": host_ms}],
+            shape_gains=[TF32],
+        ),
+    )
+    assert finding.cost.ms_per_step == pytest.approx(saved)
+    assert ("the host needs the rest" in finding.cost.about) is (saved < 0.6)
+
+
 @pytest.mark.parametrize(
     ("before", "compiled_ms", "severity"),
     [(0.1, 5.0, "info"), (0.9, 5.0, "warning"), (0.1, 3.0, "warning"), (None, 5.0, "warning")],

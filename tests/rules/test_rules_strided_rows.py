@@ -11,7 +11,7 @@ GRAPH = """
         index: "f32[4096, 64][64, 1]cpu" = torch.ops.aten.index.Tensor({called});  arg0_1 = None
         return (index,)
 """
-GAIN = {"kind": "indexing", "way": "contiguous", "base_ms": 1.0, "ms": 0.25, "clock": "host"}
+GAIN = {"kind": "indexing", "way": "contiguous", "base_ms": 4.0, "ms": 1.0, "clock": "host"}
 READ = {
     "stance": "eager", "group_id": 0, "category": "indexing", "file": "/u/train.py", "line": 9,
     "ms": 4.0, "name": "aten::index",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from math import inf
 from statistics import mean
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import polars as pl
@@ -28,6 +28,10 @@ from traceview.torchtext import marks
 Row = dict[str, Any]
 #: Part of a step below which what the profiler took is not worth a sentence.
 SHOWN = 0.02
+#: Synchronising calls per step from which the host may wait in each.
+_MOST_WAITS = 0.5
+#: Launches that CUDA takes before it lets the host wait, less some.
+_QUEUE = 900
 #: Time that is the profiler's own: field of an ``Account``, what it is, why it is not shown.
 _OWN_TIMES = (
     (
@@ -93,7 +97,7 @@ class _Profiled(msgspec.Struct, frozen=True):
         )
         return cls(window, timed, beside, faults, mine)
 
-    def counts(self) -> Row:
+    def counts(self, tables: Tables) -> Row:
         """The row of ``step_counts``."""
         window, mine = self.window, self.account
         between = gaps(window)
@@ -131,6 +135,7 @@ class _Profiled(msgspec.Struct, frozen=True):
             "launches": _calls(window, "launch", "graph_launch"),
             "graph_launches": _calls(window, "graph_launch"),
             "syncs": _calls(window, "sync"),
+            "host_ms": _host_ms(tables, window),
             "exposed_communication_ms": window.ms_per_step(talk.exposed if talk else None),
             "hidden_communication_ms": window.ms_per_step(talk.hidden if talk else None),
             "exposed_copies_ms": window.ms_per_step(exposed_copies_ns(window.main_kernels)),
@@ -167,7 +172,7 @@ def profile_tables(
         )
         rows = (row for window, mine in accounts for row in accounting(window, mine))
         groups = (row for window in accounted for row in kernel_groups(window, origins, known))
-        counts = from_rows("step_counts", (one.counts() for one in profiled))
+        counts = from_rows("step_counts", (one.counts(tables) for one in profiled))
         read = copies(tables, counts)
         replays = (
             row
@@ -215,6 +220,23 @@ def _events(window: Window, of: pl.Expr | None = None) -> int:
     of = pl.lit(True) if of is None else of
     in_steps = pl.col("step").is_not_null() & ~pl.col("name").str.contains(marks.STEP)
     return window.ops.filter(of & in_steps).height + window.launches.filter(of).height
+
+
+def _host_ms(tables: Tables, window: Window) -> float | None:
+    """Host time of a step in the timed blocks; None where the host waits for the device in it.
+
+    It waits where it synchronises, and where a block has more launches than the queue holds.
+    """
+    launches, waits = (_calls(window, *kinds) for kinds in (("launch", "graph_launch"), ("sync",)))
+    if launches is None or waits is None or waits >= _MOST_WAITS:
+        return None
+    timed = window.own(tables["blocks"]).filter(
+        pl.col("pair_index").is_not_null(),
+        pl.col("steps") * launches < _QUEUE,
+        clock="device",
+    )
+    host = (timed["host_ms"] / timed["steps"]).median()
+    return None if host is None else float(cast("float", host))
 
 
 def _calls(window: Window, *kinds: str) -> float | None:

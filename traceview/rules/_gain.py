@@ -11,7 +11,17 @@ import polars as pl
 from traceview.derive.facts.rows import called_in
 from traceview.derive.facts.slow_switches import FUSED_ATTENTION
 from traceview.rules._recompiles import readable
-from traceview.rules.kit import Location, Row, Tables, first_rank, frame, milliseconds, rows
+from traceview.rules.kit import (
+    Cost,
+    Location,
+    Row,
+    Tables,
+    first_rank,
+    frame,
+    milliseconds,
+    rows,
+    step_ms,
+)
 from traceview.torchtext import marks
 from traceview.torchtext.fx import Graph
 
@@ -26,6 +36,53 @@ def idle_ms(tables: Tables, cause: str = "") -> float | None:
     ``cause``: only categories of table ``accounting`` whose name contains it.
     """
     return _ms(tables, "idle", cause)
+
+
+def shorter(tables: Tables, ms: float) -> float:
+    """What a compiled step gets shorter by, ms, where kernels take ``ms`` less and are as many.
+
+    No step on a device is shorter than the host's time for it; nothing at all is gained where the
+    device ``is_starved``.
+    """
+    counts = first_rank(rows(tables, "step_counts", stance="compiled"))
+    host = counts[0]["host_ms"] if counts else None
+    if is_starved(tables):
+        return 0.0
+    step = step_ms(tables, "compiled")
+    return ms if host is None or step is None else max(0.0, min(ms, step - host))
+
+
+#: What a cost says where ``shorter`` says less.
+PACED = "; the host needs the rest of the step"
+
+
+class Timed(NamedTuple):
+    """Work of a compiled step that was timed another way, too, on the step's own shapes.
+
+    All ms: ``spent`` in the step, ``base`` as it is, ``less`` the other way, ``saved`` of the step.
+    """
+
+    spent: float
+    base: float
+    less: float
+    saved: float
+
+    @classmethod
+    def of(cls, tables: Tables, gains: list[Row], spent: float) -> Timed:
+        """By rows of ``shape_gains``."""
+        base, less = (sum(row[key] for row in gains) for key in ("base_ms", "ms"))
+        saved = min(spent, base) * (1 - less / base)
+        return cls(spent, base, less, shorter(tables, saved))
+
+    def cost(self, what: str, measured: str) -> Cost:
+        """``measured``: both times in words."""
+        paced = self.saved < 0.99 * min(self.spent, self.base) * (1 - self.less / self.base)
+        about = f"of {milliseconds(self.spent)} in {what}, measured: {measured}"
+        return Cost(self.saved, None, about + (PACED if paced else ""))
+
+    def said(self, base: str, less: str) -> str:
+        """``0.3 ms as it is, 0.2 ms contiguous``."""
+        return f"{milliseconds(self.base)} {base}, {milliseconds(self.less)} {less}"
 
 
 def is_starved(tables: Tables) -> bool:

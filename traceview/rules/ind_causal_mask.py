@@ -33,9 +33,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules._gain import IS_CAUSAL, inputs_named, location
+from traceview.rules._gain import IS_CAUSAL, Timed, inputs_named, location
 from traceview.rules.kit import (
-    Cost,
     Evidence,
     Finding,
     Row,
@@ -72,14 +71,14 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     groups = first_rank(rows(tables, "kernel_groups", stance="compiled", category="attention"))
     clock = groups[0]["clock"] if groups else None
     spent = sum(row["ms"] for row in groups if row["clock"] == clock)
-    base, less, count = (sum(row[key] for row in gains) for key in ("base_ms", "ms", "shapes"))
-    saved = min(spent, base) * (1 - less / base)
+    timed, count = Timed.of(tables, gains, spent), sum(row["shapes"] for row in gains)
+    saved = timed.saved
     if saved < least_share * step:
         return
     places = [place for line in called if (place := location(line))]
     masks = list(dict.fromkeys(name for names in called.values() for name in names))
     named = f"{masks[0]}, a causal mask" if len(masks) == 1 else "a causal mask"
-    measured = f"{milliseconds(base)} with a mask, {milliseconds(less)} with {IS_CAUSAL}"
+    measured = timed.said("with a mask", f"with {IS_CAUSAL}")
     yield Finding(
         code=CODE,
         rule="ind-causal-mask",
@@ -92,7 +91,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "With a mask the kernel computes all scores and hides half of them. With "
             f"{IS_CAUSAL} it leaves that half out, and on a GPU FlashAttention can be chosen."
         ),
-        cost=Cost(saved, None, f"of {milliseconds(spent)} in attention, measured: {measured}"),
+        cost=timed.cost("attention", measured),
         confidence="measured",
         location=places[0],
         evidence=(

@@ -34,9 +34,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from traceview.rules._gain import location
+from traceview.rules._gain import Timed, location
 from traceview.rules.kit import (
-    Cost,
     Evidence,
     Finding,
     Snippet,
@@ -69,8 +68,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         return
     accounts = first_rank(rows(tables, "accounting", stance="compiled", category=_KIND))
     spent = sum(row["ms"] or 0.0 for row in accounts)
-    base, less = (sum(row[key] for row in gains) for key in ("base_ms", "ms"))
-    saved = min(spent, base) * (1 - less / base)
+    timed = Timed.of(tables, gains, spent)
+    saved = timed.saved
     if saved < least_share * step:
         return
     lines: dict[str, float] = defaultdict(float)
@@ -81,7 +80,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     places = [place for line in slowest if (place := location(line))]
     at = f", the longest at {short(places[0])}," if places else ""
     symbolic = _symbolic(tables)
-    measured = f"{milliseconds(base)} as they are, {milliseconds(less)} in {_WAY}"
+    measured = timed.said("as they are", f"in {_WAY}")
     yield Finding(
         code=CODE,
         rule="ind-channels-last",
@@ -99,7 +98,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 else "Inductor left them in that format."
             )
         ),
-        cost=Cost(saved, None, f"of {milliseconds(spent)} in convolutions, measured: {measured}"),
+        cost=timed.cost("convolutions", measured),
         confidence="measured",
         location=places[0] if places else None,
         evidence=(Evidence(f"convolutions on this step's shapes: {measured}", "shape_gains"),),

@@ -33,9 +33,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules._gain import location
+from traceview.rules._gain import Timed, location
 from traceview.rules.kit import (
-    Cost,
     Evidence,
     Finding,
     Snippet,
@@ -72,8 +71,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     spent = sum(
         row["ms"] for row in groups if (row["cpu_op"] or row["name"]).startswith(_TRANSFORM)
     )
-    base, less = (sum(row[key] for row in gains) for key in ("base_ms", "ms"))
-    saved = min(spent, base) * (1 - less / base)
+    timed = Timed.of(tables, gains, spent)
+    saved = timed.saved
     if saved < least_share * step:
         return
     calls = _calls(tables)
@@ -88,7 +87,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if not fast.isdecimal():  # of several dimensions
         padded = f"rfftn(x, s=({fast.replace('x', ', ')}))"
     at = f" at {short(places[0])}" if places else ""
-    measured = f"{milliseconds(base)} as it is, {milliseconds(less)} with {way}"
+    measured = timed.said("as it is", f"with {way}")
     yield Finding(
         code=CODE,
         rule="ind-fft-length",
@@ -101,7 +100,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             f"A signal of {slow['shape']} has a length with a large prime factor. The library then "
             "computes a transform of more than twice that length."
         ),
-        cost=Cost(saved, None, f"of {milliseconds(spent)} in transforms, measured: {measured}"),
+        cost=timed.cost("transforms", measured),
         confidence="measured",
         location=places[0] if places else None,
         evidence=(Evidence(f"{slow['op']} of {slow['shape']}: {measured}", "shape_trials"),),

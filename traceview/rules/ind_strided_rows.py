@@ -34,9 +34,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from traceview.rules._gain import location
+from traceview.rules._gain import Timed, location
 from traceview.rules.kit import (
-    Cost,
     Evidence,
     Finding,
     Snippet,
@@ -68,7 +67,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     found = _lookups(tables) if gains and step else {}
     if not step or not found:
         return
-    base, less = (sum(row[key] for row in gains) for key in ("base_ms", "ms"))
     matched = first_rank(rows(tables, "matched_kernels"))
     spent: dict[str, float] = defaultdict(float)
     groups = set()
@@ -83,14 +81,14 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         if row["stance"] == "compiled" and row["group_id"] in groups
         if row["category"].startswith("generated_")
     )
-    looked_up = sum(spent.values())
-    saved = min(looked_up, sum(generated)) * (1 - less / base)
+    timed = Timed.of(tables, gains, min(sum(spent.values()), sum(generated)))
+    saved = timed.saved
     if saved < least_share * step:
         return
     slowest = sorted(spent, key=lambda line: -spent[line])
     places = [place for line in slowest if (place := location(line))]
     table = found[slowest[0]]
-    measured = f"{milliseconds(base)} as it is, {milliseconds(less)} contiguous"
+    measured = timed.said("as it is", "contiguous")
     yield Finding(
         code=CODE,
         rule="ind-strided-rows",
@@ -103,9 +101,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             f"The table is {table}: the elements of a row lie far apart, and each is read with a "
             "line of memory of which nothing else is used. Compiled code reads it as it lies."
         ),
-        cost=Cost(
-            saved, None, f"of {milliseconds(looked_up)} in eager look-ups, measured: {measured}"
-        ),
+        cost=timed.cost("look-ups", measured),
         confidence="measured",
         location=places[0],
         evidence=(Evidence(f"look-ups at random places: {measured}", "shape_gains"),),

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import is_starved, location
+from traceview.rules._gain import PACED, location, shorter
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -56,13 +56,15 @@ SEVERITIES = ("warning", "info")
 
 #: Less of a step is not worth a change of the code.
 LEAST_SHARE = 0.05
+_ABOUT = "generated kernels that copy, by the bytes that they move"
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all such copies, at the largest one's line."""
     found = sorted(first_rank(rows(tables, "whole_copies")), key=lambda row: -row["ms"])
     step, ms = step_ms(tables, "compiled"), sum(row["ms"] for row in found)
-    if not found or not step or ms < least_share * step or is_starved(tables):
+    saved = shorter(tables, ms)
+    if not found or not step or saved < least_share * step:
         return
     largest = found[0]
     places = list(dict.fromkeys(filter(None, (location(row["line"]) for row in found))))
@@ -70,7 +72,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="ind-whole-copy",
-        severity=severity(tables, ms),
+        severity=severity(tables, saved),
         title=(
             f"{size(largest['bytes'])} are copied{at} to change {largest['changed']:,} of "
             f"{largest['elements']:,} elements: {milliseconds(ms)}, "
@@ -80,7 +82,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "The operator returns a changed copy and leaves its input as it is, in eager as in "
             "compiled code. Written in place, only the part that changes would be written."
         ),
-        cost=Cost(ms, None, "generated kernels that copy, by the bytes that they move"),
+        cost=Cost(saved, None, _ABOUT + (PACED if saved < ms else "")),
         confidence="derived",
         location=places[0] if places else None,
         about=about(*of_keys(tables, {row["compile_key"] for row in found})),

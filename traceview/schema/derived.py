@@ -105,6 +105,7 @@ STEP_COUNTS = table("step_counts", "what one step of a stance does, from the pro
     Column("launches", pl.Float64, "launch calls per step; null without a GPU"),
     Column("graph_launches", pl.Float64, "cudaGraphLaunch per step; null without a GPU"),
     Column("syncs", pl.Float64, "synchronising calls per step; null without a GPU"),
+    Column("host_ms", pl.Float64, "host time per step in the timed blocks, median; null without a GPU, and where the host waits for the device within a step"),
     Column("compiled_regions", pl.Float64, "Torch-Compiled Region marks per step"),
     Column("cache_lookup_ms", pl.Float64, "TorchDynamo Cache Lookup per step, host"),
     Column("call_overhead_ms", pl.Float64, "look-up, pre-graph bytecode and runtime wrappers per step, host"),
