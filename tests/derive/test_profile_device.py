@@ -7,6 +7,7 @@ import pytest
 
 from traceview.derive.intervals import length, merge, shared_time
 from traceview.derive.profile import profile_tables
+from traceview.derive.windows import windows
 from traceview.tables import Tables, from_rows
 
 HEAD = {"pass": "cold", "rank": None, "stance": "compiled"}
@@ -277,3 +278,51 @@ def test_groups_know_the_programs_of_their_largest_launch():
     assert (group["programs"], group["threads"], group["multiprocessors"]) == (16, 128, 132)
     (group,) = profile_tables(tables_of([k(10, 5, 1, 1, "copy")]))["kernel_groups"].to_dicts()
     assert (group["programs"], group["threads"], group["multiprocessors"]) == (None, None, None)
+
+
+def window_of(durations, extra, collections=None):
+    """Steps of these µs; ``extra``: events (step, name, kind) that one of them has more."""
+    starts = [sum(durations[:n]) for n in range(len(durations))]
+    spans = list(zip(starts, durations, strict=True))
+    events = [
+        (step, name, kind, *spans[step])
+        for step in range(len(durations))
+        for name, kind in ((f"traceview step {step}", "user_annotation"), ("aten::mm", "cpu_op"))
+    ] + [(step, name, kind, *spans[step]) for step, name, kind in extra]
+    rows = [
+        {**HEAD, "step": step, "op_id": n, "name": name, "category": "mark", "kind": kind,
+         "tid": "1", "start_ns": start * 1000, "duration_ns": length * 1000, "self_ns": 0}
+        for n, (step, name, kind, start, length) in enumerate(events)
+    ]  # fmt: skip
+    kernels = [k(start + 1, 1, n, start, step=n) for n, (start, _) in enumerate(spans)]
+    block = {**HEAD, "steps": 4, "clock": "device", "pair_index": 0, "collections": collections}
+    (window,) = windows(
+        Tables({
+            "cpu_ops": from_rows("cpu_ops", rows),
+            "kernels": from_rows("kernels", kernels),
+            "blocks": from_rows("blocks", [block]),
+        })
+    )  # fmt: skip
+    return sorted(window.marks["step"].to_list()), dict(window.notes)
+
+
+LOGGED = [(7, "aten::item", "cpu_op")]
+COLLECTED = [(7, "traceview gc 2", "user_annotation")]
+
+
+@pytest.mark.parametrize(
+    ("long", "extra", "collections", "steps"),
+    [
+        (90, LOGGED, None, [2, 3, 4, 5, 6]),
+        (15, LOGGED, None, [2, 3, 4, 5, 6, 7, 8, 9]),  # not far longer
+        (90, [(n, "aten::item", "cpu_op") for n in (5, 7)], None, [2, 3, 4, 5, 6, 7, 8, 9]),
+        (90, COLLECTED, 0, [2, 3, 4, 5, 6]),
+        (90, COLLECTED, 1, [2, 3, 4, 5, 6, 7, 8, 9]),  # the timed steps have them, too
+    ],
+)
+def test_a_step_that_is_long_for_work_of_its_own_parts_the_window(long, extra, collections, steps):
+    durations = [10] * 7 + [long] + [10] * 2
+    found, notes = window_of(durations, extra, collections)
+    assert found == steps
+    parted = "3 of 8 profiled steps"
+    assert (parted in notes) is (len(steps) == 5)

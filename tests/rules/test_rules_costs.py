@@ -47,6 +47,14 @@ def test_recompiles_are_graded_by_their_seconds(make, seconds, severity):
     assert finding.severity == severity
 
 
+def test_a_choice_that_comes_again_is_not_what_compiles_again(make):
+    tables = recompiled(0.5)
+    for row, (old, new) in zip(tables["recompiles"], ["ab", "ba", "ab"], strict=True):
+        row |= {"old": f"'{old}'", "new": f"'{new}'"}
+    (finding,) = found("rc-python-constant", make(**tables))
+    assert finding.severity == "info"
+
+
 @pytest.mark.parametrize(("steps", "severity"), [(10_000, "warning"), (10_000_000, "info")])
 def test_in_a_job_of_known_length_they_are_graded_by_their_part_of_it(make, steps, severity):
     job = [{**STEP, "job_steps": steps, "compile_s": 5.0}]

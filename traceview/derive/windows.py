@@ -3,7 +3,8 @@
 The first fifth of a window's steps, at least one if another follows, is left out: the profiler sets
 itself up in the first, which is milliseconds longer than the others, and its code comes into the
 caches in some more. On a host, so is a step that was held up: one that takes twice as long as the
-others for the same events, if few do. Of a trace that is cut only whole steps count. Where the
+others for the same events, if few do. On a device, a step that is as long for work that no other
+step has (``.item()`` of every 50th) parts the window, and the longer part counts. Of a trace that is cut only whole steps count. Where the
 device's clock is not the host's, so that kernels start before their launches or end after a call
 that waited for them, the device's times are moved.
 
@@ -28,6 +29,8 @@ Notes = list[tuple[str, str]]
 #: The pass, rank and stance of a window.
 Key = tuple[str, int | None, str]
 
+#: Python's garbage collections, as the collector marks them.
+_COLLECTION = pl.col("name").str.starts_with(OUR_GC)
 #: Events of kernels that Inductor wrote.
 GENERATED = pl.col("category").str.starts_with("generated_")
 _KEY = ("pass", "rank", "stance")
@@ -206,8 +209,12 @@ def _window(tables: Tables, key: Key) -> Window:
         numbers = marks["step"].unique().sort()
         settling = numbers.len() // _SETTLING_PART or int(numbers.len() > 1)
         marks = marks.filter(pl.col("step").is_in(numbers[settling:].implode()))
-        if not on_device:
-            marks = _without_held_up(marks, _without_rare_collections(ops, marks, blocks), notes)
+        rare = _collections_are_rare(ops, marks, blocks)
+        if on_device:
+            marks = _without_rare_work(marks, ops, notes, collections=rare)
+        else:
+            usual = ops.filter(~_COLLECTION) if rare else ops
+            marks = _without_held_up(marks, usual, notes)
         mine = pl.col("step").is_in(marks["step"].implode())
         earlier = kernels.filter(pl.col("step") < marks["step"].min())
         begun = (earlier["start_ns"] + earlier["duration_ns"]).max()
@@ -320,19 +327,17 @@ def _of_one_device(kernels: pl.DataFrame, notes: Notes) -> pl.DataFrame:
     return kernels.filter(pl.col("device") == main)
 
 
-def _without_rare_collections(
-    ops: pl.DataFrame, marks: pl.DataFrame, blocks: pl.DataFrame
-) -> pl.DataFrame:
-    """``ops`` less Python's garbage collections, if a typical timed block holds fewer than one.
+def _collections_are_rare(ops: pl.DataFrame, marks: pl.DataFrame, blocks: pl.DataFrame) -> bool:
+    """Whether a typical timed block holds fewer than one of Python's garbage collections.
 
     Then they hold up a step of the window by chance, and the timed step has nothing of them.
     """
-    collection = pl.col("name").str.starts_with(OUR_GC)
-    collected = ops.filter(collection & pl.col("step").is_in(marks["step"].implode()))
     paired = blocks.filter(pl.col("pair_index").is_not_null())
+    if (typical := paired["collections"].median()) is not None:
+        return typical == 0
+    collected = ops.filter(_COLLECTION & pl.col("step").is_in(marks["step"].implode()))
     steps = paired.select(pl.col("steps").median().cast(pl.Float64))["steps"][0]
-    rare = collected["step"].n_unique() * (steps or inf) < marks.height
-    return ops.filter(~collection) if rare else ops
+    return bool(collected["step"].n_unique() * (steps or inf) < marks.height)
 
 
 def _without_held_up(marks: pl.DataFrame, ops: pl.DataFrame, notes: Notes) -> pl.DataFrame:
@@ -347,3 +352,30 @@ def _without_held_up(marks: pl.DataFrame, ops: pl.DataFrame, notes: Notes) -> pl
     why = "left out: twice as long as others with the same events"
     notes.append((f"{count} of {marks.height} profiled steps", why))
     return marks.filter(~held_up)
+
+
+def _without_rare_work(
+    marks: pl.DataFrame, ops: pl.DataFrame, notes: Notes, *, collections: bool
+) -> pl.DataFrame:
+    """The most steps in a row of which none is far longer for work that it alone has.
+
+    That is operators, and ``collections`` of garbage where those are rare.
+    """
+    named = ops.filter(pl.col("kind") == "cpu_op").group_by("name").agg(pl.col("step").unique())
+    alone = named.filter(pl.col("step").list.len() == 1)["step"].explode()
+    collected = ops.filter(_COLLECTION)["step"] if collections else alone.clear()
+    steps = marks.group_by("step").agg(pl.col("duration_ns").sum()).sort("step")
+    found = steps.with_columns(
+        rare=(pl.col("duration_ns") > _HELD_UP * pl.col("duration_ns").median())
+        & pl.col("step").is_in(pl.concat([alone, collected]).implode())
+    )
+    count = int(found["rare"].sum())
+    if not count or count > _HELD_UP_PART * steps.height:
+        return marks
+    usual = found.with_columns(part=pl.col("rare").cum_sum()).filter(~pl.col("rare"))
+    parts = usual.group_by("part").agg("step").sort(pl.col("step").list.len(), "part")
+    kept = marks.filter(pl.col("step").is_in(parts["step"][-1].implode()))
+    gone = marks.height - kept.height
+    why = f"left out: {count} of them took far longer, for work that no other step has"
+    notes.append((f"{gone} of {marks.height} profiled steps", why))
+    return kept

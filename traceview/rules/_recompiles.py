@@ -169,6 +169,10 @@ class Cause(msgspec.Struct, frozen=True):
             keys.setdefault((*frame_of(row), row["co_name"]), set()).add(row["compile_key"])
         return max(len(found) for found in keys.values())
 
+    def is_refused(self, tables: Tables) -> bool:
+        """Whether its function met the recompile limit."""
+        return not limited_frames(tables).isdisjoint(map(frame_of, self.rows))
+
     @property
     def is_learning_rate(self) -> bool:
         """Whether it is an optimizer's learning rate, which a scheduler changes."""
@@ -179,6 +183,12 @@ class Cause(msgspec.Struct, frozen=True):
         """Whether the values are strings, booleans or None: they choose something."""
         met = [row["old"] for row in self.rows if row["old"] is not None]
         return bool(met) and all(_CHOICE.fullmatch(value) for value in met)
+
+    @property
+    def recurs(self) -> bool:
+        """Whether fewer values than recompiles are known: one came again, and was compiled again."""
+        met = {row[key] for row in self.rows for key in ("old", "new")} - {None}
+        return len(met) < self.recompiles
 
     def values(self, most: int = 6) -> str:
         """``0 → 1 → 2``: the values that guards expected, then the last one met where known."""
@@ -422,7 +432,7 @@ def finding(
     if library not in (None, "torch"):
         what_to_do = f"The line is in {library}: act at your own call of it. {what_to_do}"
     severity = severity_of(tables, cost.seconds)
-    if not limited_frames(tables).isdisjoint(map(frame_of, cause.rows)):
+    if cause.is_refused(tables):
         severity = "warning"
     return Finding(
         code=code,

@@ -63,17 +63,25 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     run, step = first(tables, "runs"), step_ms(tables, "compiled")
     if run is None or not run["steps_seen"] or not step:
         return
-    lines: dict[tuple[str, int, str], list[Row]] = {}
+    lines: dict[tuple[str, int], list[Row]] = {}
+    steps = run["steps_seen"]
     for row in first_rank(rows(tables, "regions")):
+        if row["is_anchor"] and row["calls"]:
+            steps = row["calls"]  # of the callables before it, none lasted
         if row["call_file"] and row["call_line"] and row["compile_calls_ms"] is not None:
-            lines.setdefault((row["call_file"], row["call_line"], row["name"]), []).append(row)
-    for (file, line, name), made in lines.items():
+            lines.setdefault((row["call_file"], row["call_line"]), []).append(row)
+    for (file, line), every in lines.items():
+        # Many calls share a callable's row when there have been some: then those are the usual.
+        made = [row for row in every if (row["compile_calls"] or 1) > 1] or every
         calls = sum(row["compile_calls"] or 1 for row in made)
-        often = calls / run["steps_seen"]
+        often = calls / steps
         ms = often * _each_ms(made)
+        names = list(dict.fromkeys(row["name"] for row in made))
+        name = names[0] if len(names) == 1 else "…"
         if calls < _FEWEST_CALLS or often < 1 or ms < least_share * step:
             continue
         place = Location(file, line, made[0]["call_function"])
+        same = "the same function" if len(names) == 1 else f"one of {len(names)} functions"
         times = f"{often:.0f} times in every step" if often >= 1.5 else "in every step"
         yield Finding(
             code=CODE,
@@ -84,7 +92,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 f"{milliseconds(ms)}, {percent(min(1.0, ms / step))} of the step"
             ),
             explanation=(
-                "Each call makes a new callable of the same function. They share its compiled "
+                f"Each call makes a new callable of {same}. They share its compiled "
                 "code, so nothing is compiled again, but making one takes time on the host."
             ),
             cost=Cost(ms, None, "host time of these calls alone, as measured"),
@@ -93,7 +101,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             about=about_calls(tables, made[-1]),
             evidence=(
                 Evidence(
-                    f"{calls:,} calls of torch.compile in {run['steps_seen']:,} steps, "
+                    f"{calls:,} calls of torch.compile in {steps:,} steps, "
                     f"{milliseconds(_each_ms(made))} each",
                     "regions",
                 ),
@@ -107,9 +115,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
 
 
 def _each_ms(made: list[Row]) -> float:
-    """Host time of one call. Those that many share a region are later ones: the first imports."""
-    later = [row for row in made if (row["compile_calls"] or 1) > 1]
-    if later:
-        spent, calls = (sum(r[key] for r in later) for key in ("compile_calls_ms", "compile_calls"))
+    """Host time of one call; of the first, which imports, in nothing but the median."""
+    if (made[0]["compile_calls"] or 1) > 1:
+        spent, calls = (sum(r[key] for r in made) for key in ("compile_calls_ms", "compile_calls"))
         return float(spent / calls)
     return float(median(row["compile_calls_ms"] for row in made))

@@ -77,6 +77,8 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             title=changes,
             explanation=explanation,
             cost=cost,
+            # Each value needs code of its own, and something else changed where it has more.
+            info=cause.is_choice and cause.recurs and not cause.is_refused(tables),
             confidence="derived" if at_most else "measured",
             what_to_do=_remedy(cause),
             remedy=_in_eager(tables, cause),
