@@ -46,7 +46,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     digits: int = 1_000
     """Of a whole number."""
     text: int = 1_000_000
-    """A text in a table: a graph, generated code. Guards of a compile may be 20 times as long."""
+    """A text in a table, as a graph. Guards and generated code may be 20 times as long."""
     line: int = 1 << 20
     """A line of a text log."""
     record: int = 1 << 26
@@ -89,8 +89,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         return self.record // 4
 
     @property
-    def guards(self) -> int:
-        """Characters of a compile's guards: they stand one a line of some 350."""
+    def long_text(self) -> int:
+        """Characters of a compile's guards and code: some 350 a guard, 30,000 a kernel."""
         return self.text * 20
 
 

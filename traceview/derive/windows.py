@@ -4,9 +4,9 @@ The first fifth of a window's steps, at least one if another follows, is left ou
 itself up in the first, which is milliseconds longer than the others, and its code comes into the
 caches in some more. On a host, so is a step that was held up: one that takes twice as long as the
 others for the same events, if few do. On a device, a step that is as long for work that no other
-step has (``.item()`` of every 50th) parts the window, and the longer part counts. Of a trace that is cut only whole steps count. Where the
-device's clock is not the host's, so that kernels start before their launches or end after a call
-that waited for them, the device's times are moved.
+step has (``.item()`` of every 50th) parts the window, and the longer part counts. Of a trace that
+is cut only whole steps count. Where the device's clock is not the host's, so that kernels start
+before their launches or end after a call that waited for them, the device's times are moved.
 
 Every function that leaves something out or moves it says so in ``Notes``.
 """

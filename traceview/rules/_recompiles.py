@@ -186,7 +186,7 @@ class Cause(msgspec.Struct, frozen=True):
 
     @property
     def recurs(self) -> bool:
-        """Whether fewer values than recompiles are known: one came again, and was compiled again."""
+        """Whether fewer values than recompiles are known: one was compiled again."""
         met = {row[key] for row in self.rows for key in ("old", "new")} - {None}
         return len(met) < self.recompiles
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -253,11 +253,7 @@ class Graph:
 
     def uses(self, name: str) -> set[str]:
         """Operations that read ``name``, itself or a view of it; ``return`` if it is an output."""
-        return set(self._uses(name))
-
-    def is_used_beyond(self, inside: Collection[str], name: str) -> bool:
-        """Whether any of its uses is not ``inside``."""
-        return any(user not in inside for user in self._uses(name))
+        return set(self.users_of(name))
 
     def results(self, node: Node) -> list[tuple[str, int | None]]:
         """(name, bytes) of the tensors that an operation makes: one, or those taken of a tuple."""
@@ -267,7 +263,8 @@ class Graph:
         picked = [(user.name, user.bytes) for user in users if user.op == ITEM]
         return picked or [(node.name, node.bytes)]
 
-    def _uses(self, name: str) -> Iterator[str]:
+    def users_of(self, name: str) -> Iterator[str]:
+        """``uses``, one after the other; an operation may come twice."""
         views, seen = [name], {name}
         for view in views:  # grows while it is read: views of views
             if view in self.outputs:

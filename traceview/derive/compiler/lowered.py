@@ -7,7 +7,7 @@ log schedules is the n-th generated module, and the logs are joined only where b
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -106,19 +106,15 @@ class Lowered(msgspec.Struct, dict=True):
 
         A reduction is computed once; anything else that several kernels hold, each computes again.
         """
-        holding: dict[str, set[str]] = defaultdict(set)
-        times = Counter(name for nodes in sets for name in nodes)
-        for nodes in sets:
-            for name in nodes:
-                if times[name] > 1 and self.graph.nodes[name].op not in REDUCTIONS:
-                    holding[name].update(nodes)
-        again = {name: frozenset(users) for name, users in holding.items()}
+        holders = _holders(sets)
+        reductions = {name for name in holders if self.graph.nodes[name].op in REDUCTIONS}
+        several = {name for name, held in holders.items() if held & (held - 1)}
+        again = frozenset(several - reductions)
         computed: set[str] = set()
         found = []
         for nodes in sets:
-            mine = frozenset(name for name in nodes if name in computed)
-            found.append(Shared(mine, {name: again[name] for name in nodes if name in again}))
-            computed |= {name for name in nodes if self.graph.nodes[name].op in REDUCTIONS}
+            found.append(Shared(frozenset(computed.intersection(nodes)), again, holders))
+            computed |= reductions.intersection(nodes)
         return found
 
     def _logged(self) -> list[tuple[str | None, str | None, Sequence[str]]]:
@@ -166,22 +162,32 @@ class Lowered(msgspec.Struct, dict=True):
             found = [user for n in nodes for user in graph.uses(n) if user in graph.nodes]
         return [name for name in dict.fromkeys(found) if graph.nodes[name].op in GEMMS]
 
+    def apart(self, nodes: Iterable[str]) -> int | None:
+        """Bytes that ``nodes`` move as separate kernels; None if a size is not known."""
+        for name in nodes:
+            if name not in self._alone:
+                self._alone[name] = traffic(self.graph, [name])
+        return added(self._alone[name] for name in nodes)
+
+    @cached_property
+    def _alone(self) -> dict[str, int | None]:
+        return {}
+
     def traffic(self, nodes: Iterable[str], shared: Shared | None = None) -> int | None:
         """Bytes that one kernel of ``nodes`` reads and writes; None if a size is not known."""
         return traffic(self.graph, nodes, shared)
 
     def kernel_names(self, nodes: Iterable[str]) -> list[str]:
         """The named kernels that compute any of ``nodes``, each once."""
-        return list(dict.fromkeys(name for node in nodes for name in self._holding.get(node, ())))
+        held = 0
+        for node in nodes:
+            held |= self._holders.get(node, 0)
+        found = (kernel for number, kernel in enumerate(self.kernels) if held >> number & 1)
+        return list(dict.fromkeys(kernel.name for kernel in found if kernel.name))
 
     @cached_property
-    def _holding(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
-        for kernel in self.kernels:
-            for node in kernel.nodes:
-                if kernel.name:
-                    found[node].append(kernel.name)
-        return found
+    def _holders(self) -> Mapping[str, int]:
+        return _holders([kernel.nodes for kernel in self.kernels])
 
     def ops(self, nodes: tuple[str, ...]) -> list[str]:
         """Operators of ``nodes``, views left out, each once, in order."""
@@ -230,3 +236,13 @@ def lowered_graphs(tables: Tables, parse: Parse = read_graph) -> Iterator[Lowere
                 candidates={row["node1"]: row for row in log if row["decision"] == "candidate"},
                 decisions=[row for row in log if row["decision"] not in ("candidate", "round")],
             )
+
+
+def _holders(sets: Sequence[tuple[str, ...]]) -> Mapping[str, int]:
+    """The kernels, a bit each in order, that hold an operation; as whole numbers, since a kernel
+    may hold all of a graph, and they are compared for every operation of every kernel."""
+    found: dict[str, int] = defaultdict(int)
+    for number, nodes in enumerate(sets):
+        for name in nodes:
+            found[name] |= 1 << number
+    return found

@@ -93,8 +93,7 @@ def _fused(graph: Lowered) -> Iterator[Row]:
             continue
         text = f"{len(mine)} operations of the lowered graph run as one kernel: {named(ops)}"
         kernels = [kernel.name] if kernel.name else []
-        apart = added(graph.traffic([name]) for name in mine)
-        saved = _less(apart, graph.traffic(kernel.nodes, kernel.shared))
+        saved = _less(graph.apart(mine), graph.traffic(kernel.nodes, kernel.shared))
         yield _note(graph, "fused", text, kernel.nodes, saved, kernels=kernels)
 
 

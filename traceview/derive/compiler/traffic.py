@@ -33,11 +33,18 @@ class Shared(msgspec.Struct, frozen=True):
     """What a kernel has in common with others.
 
     ``elsewhere``: operations that another one has computed before. ``again``: operations that
-    others compute for themselves, with those that then do not need this kernel's result.
+    others compute for themselves, which then do not need this kernel's result. ``holders``: the
+    kernels that hold an operation, a bit each.
     """
 
     elsewhere: frozenset[str] = frozenset()
-    again: Mapping[str, frozenset[str]] = {}
+    again: frozenset[str] = frozenset()
+    holders: Mapping[str, int] = {}
+
+    def computed_with(self, name: str, other: str) -> bool:
+        """Whether a kernel that computes ``name`` again holds ``other``, too."""
+        held = self.holders.get(other, 0) if name in self.again else 0
+        return bool(held & self.holders[name]) if held else False
 
 
 def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) -> int | None:
@@ -45,8 +52,8 @@ def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) ->
 
     ``shared`` says what other kernels do with the same operations. None if a size is not known.
     """
-    elsewhere, again = (shared.elsewhere, shared.again) if shared else ((), {})
-    inside = set(names) - set(elsewhere)
+    shared = shared or Shared()
+    inside = set(names) - shared.elsewhere
     read: dict[str, int | None] = {}
     written: dict[str, int | None] = {}
     for name in inside:
@@ -67,9 +74,9 @@ def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) ->
             base, least = graph.base(node.inputs[0])
             written[base] = least
             continue
-        mine = inside | again[name] if name in again else inside
         for result, size in graph.results(node):
-            if graph.is_used_beyond(mine, result):
+            beyond = (user for user in graph.users_of(result) if user not in inside)
+            if any(not shared.computed_with(name, user) for user in beyond):
                 written[result] = size
     return added([*read.values(), *written.values()])
 

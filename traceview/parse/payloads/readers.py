@@ -21,14 +21,14 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 #: By envelope key, or by the name of an artifact.
 _READERS: dict[str, Callable[[bytes], Told]] = {
     "chromium_event": event,
-    "inductor_output_code": lambda payload: module(clipped(payload)),
+    "inductor_output_code": lambda payload: module(clipped(payload, limit=limits.now.long_text)),
     "inductor_provenance_tracking_kernel_stack_traces": lambda payload: traces(
         _OBJECT.decode(payload)
     ),
 }
 #: What only a process reads that has nothing else to do: so both of a large file are busy.
 _SPARE_READERS: dict[str, Callable[[bytes], Told]] = {
-    "dynamo_cpp_guards_str": lambda payload: guards(clipped(payload, limit=limits.now.guards)),
+    "dynamo_cpp_guards_str": lambda payload: guards(clipped(payload, limit=limits.now.long_text)),
 }
 
 

@@ -80,7 +80,7 @@ def guard_tree(reader: Reader, record: Record) -> None:
     """One row for each leaf."""
     process = reader.process
     head = process.head(record, process.find(record))
-    found = told(record, Guards, lambda: guards(text_of(reader, record, limits.now.guards)))
+    found = told(record, Guards, lambda: guards(text_of(reader, record, limits.now.long_text)))
     if found.kind:
         columns = {name: getattr(found, name) for name in Guards.__struct_fields__}
         process.add_block("guards", head, columns)

@@ -9,6 +9,7 @@ import msgspec
 import polars as pl
 from msgspec.structs import asdict
 
+from traceview import limits
 from traceview.parse.cutting import Record
 from traceview.parse.payloads.module import Module, module
 from traceview.parse.structured import settings
@@ -63,7 +64,7 @@ def output_code(reader: Reader, record: Record) -> None:
     """``{"filename", "file_path"}`` and the module that Inductor wrote."""
     process = reader.process
     compile = process.find(record)
-    text = text_of(reader, record)
+    text = text_of(reader, record, limits.now.long_text)
     found = told(record, Module, lambda: module(text))
     place = json_object(reader, record, record.body)
     file = place.get("file_path") or place.get("filename")
