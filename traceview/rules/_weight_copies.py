@@ -21,6 +21,7 @@ from traceview.rules.kit import (
     percent,
     plural,
     rows,
+    severity,
     short,
     size,
     step_ms,
@@ -81,5 +82,5 @@ def copied(tables: Tables, why: str, least_share: float) -> Copied | None:
         percent(ms / step),
         list(dict.fromkeys(filter(None, lines))),
         about(*of_keys(tables, {row["compile_key"] for row in found})),
-        "warning" if outcome(tables) == "hurt" else "info",
+        "info" if outcome(tables) == "helped" else severity(tables, ms),
     )

@@ -10,10 +10,12 @@ of them; what remains is limited by the CPU, and a faster GPU would change nothi
 ## Evidence
 The device is busy for less than 60 % of a compiled step as timed without the profiler, and in the
 profiler window at least half of its idle time is before launches rather than at synchronizations or
-inside cudagraphs. Waits for launches of code in no compiled graph, such as an optimizer's, are
-`ap-not-in-model`'s, and those inside an operator that waits for the GPU itself, which no cudagraph
-can hold, are `ind-extern-dominated`'s: without them the rest is 5 % of the step or more. Idle time
-that would go if the step did not read values from the GPU is `ap-host-sync`'s.
+inside cudagraphs. Where most launches are one library operator's, or those of equal work on several
+tensors, or where compiled code itself reads values from the device, that line is named. Waits for
+launches of code in no compiled graph, such as an optimizer's, are `ap-not-in-model`'s, and those
+inside an operator that waits for the GPU itself, which no cudagraph can hold, are
+`ind-extern-dominated`'s: without them the rest is 5 % of the step or more. Idle time that would go
+if the step did not read values from the GPU is `ap-host-sync`'s.
 
 A warning where compiling did not help. Where it did, nothing is wrong with the step: information,
 ranked among the causes by its cost. Plain information where the launches of other code cost more,
@@ -22,7 +24,10 @@ for cudagraphs already.
 
 ## What to do
 `mode="reduce-overhead"` records the launches into a cudagraph and replays it with one call: it
-needs fixed shapes and no writes into inputs. Or give each launch more work: a larger batch.
+needs fixed shapes and no writes into inputs. Or give each launch more work: a larger batch. Equal
+work on several tensors can be done at once on one tensor that stacks them; or let Inductor put
+their kernels into one launch (`torch._inductor.config.combo_kernels`). A choice by `torch.where`
+computes both sides and waits for nothing.
 Where a mode asks for cudagraphs and none is replayed, torch's reason is quoted, if it logged one;
 `TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1` makes it an error (torch 2.10 and newer).
 
@@ -40,6 +45,7 @@ Where a mode asks for cudagraphs and none is replayed, torch's reason is quoted,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from traceview.rules import _breaks, _edits
 from traceview.rules._gain import idle_ms, launches, waiting
@@ -48,6 +54,7 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
+    Location,
     Row,
     Snippet,
     Tables,
@@ -60,6 +67,7 @@ from traceview.rules.kit import (
     percent,
     rows,
     severity,
+    short,
     shorten,
     step_ms,
     torch_version,
@@ -83,6 +91,8 @@ FOLLOWS = frozenset(
         "ap-busy-thread",
         "ap-debug-switch",
         "ap-call-overhead",
+        "ind-weight-casts",
+        "ind-weight-layout",
     }
 )
 GPU_ONLY = True
@@ -132,6 +142,11 @@ def check(
         return
     region = first(tables, "regions")
     may_gain, what_to_do, snippet = _remedy(tables, counts, region)
+    source = first(tables, "launch_sources")
+    made_by = _made_by(source, counts["launches"] or 0.0) if source else None
+    if made_by:
+        may_gain = may_gain and made_by.recorded
+        what_to_do, snippet = made_by.what_to_do, made_by.snippet
     made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
     in_graphs = 1.0 if made.is_empty() else float(made["graph_key"].count() / made.height)
     launched = f"{launches(counts['launches'] or 0.0)} per step"
@@ -143,7 +158,8 @@ def check(
     if eager:
         before += f" ({milliseconds(eager)} before those of code in no compiled graph)"
     kernels = counts["kernels"] or 0.0
-    helped, main = outcome(tables) == "helped", may_gain and own >= eager
+    helped = outcome(tables) == "helped"
+    main = (may_gain or made_by is not None) and own >= eager
     # What asks for cudagraphs, next to what the call asks for.
     cudagraphs = "torch._inductor.config.triton.cudagraphs=True"
     if region is not None and region["options"] is None:
@@ -153,23 +169,77 @@ def check(
         code=CODE,
         rule="ap-launch-bound",
         severity="info" if helped or not main else severity(tables, own),
-        title=f"Launch-bound: the GPU is busy for {percent(busy / step)} of a compiled step",
+        title=f"Launch-bound: the GPU is busy for {percent(busy / step)} of a compiled step"
+        + (f", {made_by.title}" if made_by else ""),
         explanation=(
             f"Kernels take {milliseconds(busy)} of a step of {milliseconds(step)}: {kernels:.0f} "
             f"of {milliseconds(busy / max(1.0, kernels))} on average. The host cannot launch them "
-            "any faster."
+            "any faster." + (f" {made_by.explanation}" if made_by else "")
         ),
         cost=Cost(own, None, "time of a compiled step in which the GPU waits for these launches"),
         confidence="measured" if in_graphs >= MOST_IN_GRAPHS else "derived",
-        location=compile_call(region),
+        location=made_by.place if made_by else compile_call(region),
         evidence=(
             Evidence(launched, "step_counts"),
             Evidence(f"idle {milliseconds(idle)} of a step, {before}", "accounting"),
         ),
         what_to_do=what_to_do,
         snippet=snippet,
-        remedy=(cudagraphs,) if may_gain else (),
+        remedy=(*(made_by.remedy if made_by else ()), *((cudagraphs,) if may_gain else ()))[:1],
         weighs=main,
+    )
+
+
+class _MadeBy(NamedTuple):
+    """The one thing that most launches are for; ``recorded``: a cudagraph can hold it."""
+
+    place: Location | None
+    title: str
+    explanation: str
+    what_to_do: str
+    snippet: Snippet | None = None
+    remedy: tuple[str, ...] = ()
+    recorded: bool = True
+
+
+def _made_by(source: Row, launched: float) -> _MadeBy | None:
+    place = Location(source["file"], source["line"]) if source["file"] else None
+    name, count = source["name"], source["count"]
+    at = f" at {short(place)}" if place else ""
+    if source["kind"] == "read":
+        return _MadeBy(
+            place,
+            f"and {name}{at} waits for it {count:.0f} times",
+            f"{name} reads a value on the host: the host waits for all that it launched, and the "
+            "GPU has nothing to do until it goes on.",
+            "Compute both sides and choose with torch.where, if that is cheap: nothing waits for "
+            "it, and it fuses.",
+            Snippet("python", "torch.where(condition, if_true(x), if_false(x))"),
+            recorded=False,
+        )
+    of_all = f"{count:.0f} of {launched:.0f} launches"
+    if source["kind"] == "operator":
+        return _MadeBy(
+            place,
+            f"{of_all} are {name.replace('::', '.')}'s{at}",
+            "This operator launches kernels for each matrix or part, in eager and compiled code "
+            "alike: Inductor calls the library for it.",
+            "Give it fewer and larger parts, or write it for the sizes here in operators that take "
+            "the whole batch at once: Inductor fuses those.",
+        )
+    return _MadeBy(
+        place,
+        f"{of_all} are for equal work on {name} tensors{at}",
+        "Inductor fuses what reads from each other. Equal work on separate tensors has a kernel "
+        "for each, however small.",
+        "Put the tensors into one with a dimension more, once, where they are made, and compute "
+        "them together. Where they can't be: let Inductor put such kernels into one launch.",
+        Snippet(
+            "python",
+            "batch = torch.stack(tensors)  # not: for tensor in tensors\n"
+            "torch._inductor.config.combo_kernels = True  # or this, before the first call",
+        ),
+        remedy=("torch._inductor.config.combo_kernels=True",),
     )
 
 

@@ -131,7 +131,7 @@ _TABLES = {
         "match_groups", "library_pairs",
         "waterfall", "waterfall_rows", "kernel_limits", "step_limits", "call_path",
         "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
-        "partial_writes", "whole_copies", "output_views",
+        "partial_writes", "whole_copies", "output_views", "launch_sources",
         "weight_copies", "clean_parts", "kernel_tunings", "host_operands", "sparse_coalesces",
     ),
 }  # fmt: skip
@@ -148,6 +148,7 @@ MEASURED -= {
     "partial_writes",
     "whole_copies",
     "output_views",
+    "launch_sources",
     "weight_copies",
     "clean_parts",
     "kernel_tunings",

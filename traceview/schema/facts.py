@@ -313,6 +313,15 @@ WHOLE_COPIES = table("whole_copies", "one generated kernel that copies an input 
     raw=True,
 )
 
+LAUNCH_SOURCES = table("launch_sources", "what the launches of compiled steps are for, where it is one thing, or what holds the host between them",
+    Column("kind", pl.String, "operator (one of a library's that launches most of the kernels), equal (most are of equal work on several tensors), read (compiled code itself reads a value from the device)"),
+    Column("name", pl.String, "the operator; of equal work, on how many tensors; of reads, what reads: torch.cond, .item()"),
+    _FILE,
+    _LINE,
+    Column("count", pl.Float64, "launches per step; of reads, waits for the device"),
+    Column("share", pl.Float64, "of all launches of compiled steps, 0 to 1; null for reads"),
+)
+
 SLOW_FUSIONS = table("slow_fusions", "one match group whose generated kernels take longer than the eager operators that they replaced",
     Column("group_id", pl.Int32, "see match_groups"),
     *COMPILE,
@@ -347,6 +356,7 @@ WEIGHT_COPIES = table("weight_copies", "one generated kernel of an inference gra
     Column("weights", pl.Int32, "weights that all calls of it in the generated code copy"),
     Column("bytes", pl.Int64, "of these weights"),
     Column("dtype", pl.String, "of the copies, of several that of the largest"),
+    Column("stored", pl.String, "of the weight that it copies"),
     Column("user_lines", pl.List(pl.String), "file:line of the user's source, nearest first"),
     Column("count", pl.Float64, "runs of the kernel per step"),
     Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled"),

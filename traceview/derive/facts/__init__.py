@@ -15,6 +15,7 @@ from traceview.derive.facts.host_stalls import (
     host_stalls,
     kernel_tunings,
 )
+from traceview.derive.facts.launch_sources import launch_sources
 from traceview.derive.facts.outputs import output_differences, output_verdicts
 from traceview.derive.facts.outside import (
     loader_restarts,
@@ -62,6 +63,7 @@ _OF_ALL: _Facts = {
     "slow_switches": slow_switches,
     "partial_writes": partial_writes,
     "whole_copies": whole_copies,
+    "launch_sources": launch_sources,
     "slow_fusions": slow_fusions,
     "weight_copies": weight_copies,
     "promotions": promotions,

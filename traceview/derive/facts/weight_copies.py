@@ -4,7 +4,8 @@ Weights that generated code lays out or casts, and tensors on the CPU that opera
 
 On a CPU Inductor computes convolutions with channels last: a weight of another layout is copied
 before each, by a generated kernel of its own or as part of one. Autocast has weights of another
-dtype cast before each product. What is read here is the generated code: a kernel that takes an
+dtype cast before each product, and a model whose weights are stored as whole numbers makes them
+floats itself. What is read here is the generated code: a kernel that takes an
 input of the graph and fills a buffer of the same sizes with other strides, which a convolution then
 takes for its weight; or one that fills a buffer of another dtype with a parameter that the captured
 graph casts.
@@ -42,8 +43,8 @@ _INFERENCE = "inference"
 LAYOUT, DTYPE = "layout", "dtype"
 _TRACED, _CAPTURED = "dynamo_output", "aot_inference"
 _CASTS = frozenset({"aten._to_copy", "prims.convert_element_type"})
-#: Dynamo's name of a graph's input that is a parameter of a module.
-_PARAMETER = re.compile(r"_parameters_\w+_$")
+#: Dynamo's name of a graph's input that is a parameter of a module, or a buffer.
+_PARAMETER, _BUFFER = re.compile(r"_parameters_\w+_$"), re.compile(r"_buffers_\w+_$")
 #: Operators that are called to copy.
 _COPIES = ("aten._to_copy", "aten.copy", "aten.copy_", "aten.clone", "prims.device_put")
 _CAST = "prims.convert_element_type"
@@ -53,11 +54,15 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Copy(NamedTuple):
-    """``part``: of all elements that the kernel's call touches, those of the weight, 0 to 1."""
+    """``part``: of all elements that the kernel's call touches, those of the weight, 0 to 1.
+
+    ``dtype`` of the copy, and that of the weight, ``stored``.
+    """
 
     bytes: int
     part: float
     dtype: str
+    stored: str
 
 
 def weight_copies(tables: Tables) -> pl.DataFrame | None:
@@ -100,6 +105,7 @@ def weight_copies(tables: Tables) -> pl.DataFrame | None:
                 "weights": len(copied),
                 "bytes": sum(copy.bytes for copy in copied),
                 "dtype": max(copied).dtype,
+                "stored": max(copied).stored,
                 "count": kernel["count"],
                 "profiled_ms": kernel["ms"],
                 "share": share,
@@ -124,7 +130,7 @@ def laid_out(function: Function) -> dict[str, list[Copy]]:
             same = (b for b in inputs if b.dims == made.dims and b.strides != made.strides)
             if name in weights and numel and any(same):
                 dtype = made.dtype or "float32"
-                found[kernel].append(Copy(numel * size_of(dtype), 2 * numel / total, dtype))
+                found[kernel].append(Copy(numel * size_of(dtype), 2 * numel / total, dtype, dtype))
     return found
 
 
@@ -136,7 +142,7 @@ def cast(function: Function, weights: frozenset[str]) -> dict[str, list[Copy]]:
             dtype = function.dtypes.get(name)
             made = (b.dtype for _, b, _ in touched if b.dims == weight.dims and b.dtype != dtype)
             if name in weights and numel and dtype and (other := next(filter(None, made), None)):
-                found[kernel].append(Copy(numel * size_of(dtype), 2 * numel / total, other))
+                found[kernel].append(Copy(numel * size_of(dtype), 2 * numel / total, other, dtype))
     return found
 
 
@@ -168,10 +174,17 @@ def _cast_parameters(tables: Tables) -> dict[str, frozenset[str]]:
             found[key] = frozenset(
                 own.name
                 for dynamos, own in zip(given, inputs, strict=True)
-                if _PARAMETER.search(dynamos.name)
-                and any(captured.nodes[user].op in _CASTS for user in captured.users[own.name])
+                if _PARAMETER.search(dynamos.name) or _is_quantised(dynamos, captured, own)
+                if any(captured.nodes[user].op in _CASTS for user in captured.users[own.name])
             )
     return found
+
+
+def _is_quantised(dynamos: fx.Node, captured: fx.Graph, own: fx.Node) -> bool:
+    """Whether an input is a buffer of whole numbers that nothing in the graph writes into."""
+    users = (captured.nodes[user] for user in captured.users[own.name])
+    kept = bool(_BUFFER.search(dynamos.name)) and (own.dtype or "").startswith(("int", "uint"))
+    return kept and not any(user.in_place and user.inputs[0] == own.name for user in users)
 
 
 def host_operands(tables: Tables) -> pl.DataFrame | None:
