@@ -209,12 +209,8 @@ def _window(tables: Tables, key: Key) -> Window:
         numbers = marks["step"].unique().sort()
         settling = numbers.len() // _SETTLING_PART or int(numbers.len() > 1)
         marks = marks.filter(pl.col("step").is_in(numbers[settling:].implode()))
-        rare = _collections_are_rare(ops, marks, blocks)
-        if on_device:
-            marks = _without_rare_work(marks, ops, notes, collections=rare)
-        else:
-            usual = ops.filter(~_COLLECTION) if rare else ops
-            marks = _without_held_up(marks, usual, notes)
+        leave_out = _without_rare_work if on_device else _without_held_up
+        marks = leave_out(marks, ops, blocks, notes)
         mine = pl.col("step").is_in(marks["step"].implode())
         earlier = kernels.filter(pl.col("step") < marks["step"].min())
         begun = (earlier["start_ns"] + earlier["duration_ns"]).max()
@@ -327,22 +323,29 @@ def _of_one_device(kernels: pl.DataFrame, notes: Notes) -> pl.DataFrame:
     return kernels.filter(pl.col("device") == main)
 
 
-def _collections_are_rare(ops: pl.DataFrame, marks: pl.DataFrame, blocks: pl.DataFrame) -> bool:
-    """Whether a typical timed block holds fewer than one of Python's garbage collections.
+def _without_rare_collections(
+    ops: pl.DataFrame, marks: pl.DataFrame, blocks: pl.DataFrame
+) -> pl.DataFrame:
+    """``ops`` less Python's garbage collections, if a typical timed block holds none.
 
     Then they hold up a step of the window by chance, and the timed step has nothing of them.
     """
     paired = blocks.filter(pl.col("pair_index").is_not_null())
     if (typical := paired["collections"].median()) is not None:
-        return typical == 0
+        return ops.filter(~_COLLECTION) if typical == 0 else ops
+    # Older recordings do not count them.
     collected = ops.filter(_COLLECTION & pl.col("step").is_in(marks["step"].implode()))
     steps = paired.select(pl.col("steps").median().cast(pl.Float64))["steps"][0]
-    return bool(collected["step"].n_unique() * (steps or inf) < marks.height)
+    rare = collected["step"].n_unique() * (steps or inf) < marks.height
+    return ops.filter(~_COLLECTION) if rare else ops
 
 
-def _without_held_up(marks: pl.DataFrame, ops: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+def _without_held_up(
+    marks: pl.DataFrame, ops: pl.DataFrame, blocks: pl.DataFrame, notes: Notes
+) -> pl.DataFrame:
     """``marks`` less those of steps that took far longer than others with as many events."""
-    events = ops.group_by("step").agg(pl.len().alias("events"))
+    counted = _without_rare_collections(ops, marks, blocks)
+    events = counted.group_by("step").agg(pl.len().alias("events"))
     judged = marks.join(events, on="step", how="left", maintain_order="left")
     usual = (pl.col("duration_ns") / pl.col("duration_ns").median()).over("events")
     held_up = judged.select(usual > _HELD_UP).to_series()
@@ -355,19 +358,19 @@ def _without_held_up(marks: pl.DataFrame, ops: pl.DataFrame, notes: Notes) -> pl
 
 
 def _without_rare_work(
-    marks: pl.DataFrame, ops: pl.DataFrame, notes: Notes, *, collections: bool
+    marks: pl.DataFrame, ops: pl.DataFrame, blocks: pl.DataFrame, notes: Notes
 ) -> pl.DataFrame:
-    """The most steps in a row of which none is far longer for work that it alone has.
+    """The most steps in a row of which none is far longer for operators that it alone has.
 
-    That is operators, and ``collections`` of garbage where those are rare.
+    Or for a garbage collection, where those are rare.
     """
+    collected = ops.join(_without_rare_collections(ops, marks, blocks), on="op_id", how="anti")
     named = ops.filter(pl.col("kind") == "cpu_op").group_by("name").agg(pl.col("step").unique())
     alone = named.filter(pl.col("step").list.len() == 1)["step"].explode()
-    collected = ops.filter(_COLLECTION)["step"] if collections else alone.clear()
     steps = marks.group_by("step").agg(pl.col("duration_ns").sum()).sort("step")
     found = steps.with_columns(
         rare=(pl.col("duration_ns") > _HELD_UP * pl.col("duration_ns").median())
-        & pl.col("step").is_in(pl.concat([alone, collected]).implode())
+        & pl.col("step").is_in(pl.concat([alone, collected["step"]]).implode())
     )
     count = int(found["rare"].sum())
     if not count or count > _HELD_UP_PART * steps.height:

@@ -56,6 +56,16 @@ def shorter(tables: Tables, ms: float) -> float:
 PACED = "; the host needs the rest of the step"
 
 
+def paced(tables: Tables, cost: Cost) -> tuple[Cost, bool]:
+    """``cost`` of kernels that take less and are as many, and whether no step waits for them.
+
+    Where none does, the cost stays as it is: it is no saving.
+    """
+    spent = cost.ms_per_step or 0.0
+    saved = shorter(tables, spent)
+    return Cost(saved, None, cost.about + PACED) if 0 < saved < spent else cost, not saved
+
+
 class Timed(NamedTuple):
     """Work of a compiled step that was timed another way, too, on the step's own shapes.
 
@@ -76,9 +86,9 @@ class Timed(NamedTuple):
 
     def cost(self, what: str, measured: str) -> Cost:
         """``measured``: both times in words."""
-        paced = self.saved < 0.99 * min(self.spent, self.base) * (1 - self.less / self.base)
+        least = self.saved < 0.99 * min(self.spent, self.base) * (1 - self.less / self.base)
         about = f"of {milliseconds(self.spent)} in {what}, measured: {measured}"
-        return Cost(self.saved, None, about + (PACED if paced else ""))
+        return Cost(self.saved, None, about + (PACED if least else ""))
 
     def said(self, base: str, less: str) -> str:
         """``0.3 ms as it is, 0.2 ms contiguous``."""

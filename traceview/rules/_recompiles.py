@@ -184,12 +184,6 @@ class Cause(msgspec.Struct, frozen=True):
         met = [row["old"] for row in self.rows if row["old"] is not None]
         return bool(met) and all(_CHOICE.fullmatch(value) for value in met)
 
-    @property
-    def recurs(self) -> bool:
-        """Whether fewer values than recompiles are known: one was compiled again."""
-        met = {row[key] for row in self.rows for key in ("old", "new")} - {None}
-        return len(met) < self.recompiles
-
     def values(self, most: int = 6) -> str:
         """``0 → 1 → 2``: the values that guards expected, then the last one met where known."""
         if self.row["kind"] in _OPAQUE:

@@ -107,6 +107,7 @@ FEW_LAUNCHES = 4
 #: Where fewer of the launches are in graphs, much of the idle time is before launches that no
 #: cudagraph takes over.
 MOST_IN_GRAPHS = 0.75
+_COMBINED = "torch._inductor.config.combo_kernels=True"
 _CUDAGRAPH_MODES = ("reduce-overhead", "max-autotune")
 #: Older ones may not know TORCHINDUCTOR_CUDAGRAPH_OR_ERROR.
 _RAISES_SINCE = (2, 10)
@@ -141,12 +142,9 @@ def check(
     if own < NOTABLE_SHARE * step:
         return
     region = first(tables, "regions")
-    may_gain, what_to_do, snippet = _remedy(tables, counts, region)
-    source = first(tables, "launch_sources")
-    made_by = _made_by(source, counts["launches"] or 0.0) if source else None
-    if made_by:
-        may_gain = may_gain and made_by.recorded
-        what_to_do, snippet = made_by.what_to_do, made_by.snippet
+    way = _way(tables, counts, region)
+    if source := first(tables, "launch_sources"):
+        way = _of_one_thing(source, counts["launches"] or 0.0, way)
     made = frame(tables, "kernel_launches", stance="compiled", kind="launch")
     in_graphs = 1.0 if made.is_empty() else float(made["graph_key"].count() / made.height)
     launched = f"{launches(counts['launches'] or 0.0)} per step"
@@ -158,119 +156,128 @@ def check(
     if eager:
         before += f" ({milliseconds(eager)} before those of code in no compiled graph)"
     kernels = counts["kernels"] or 0.0
-    helped = outcome(tables) == "helped"
-    main = (may_gain or made_by is not None) and own >= eager
-    # What asks for cudagraphs, next to what the call asks for.
-    cudagraphs = "torch._inductor.config.triton.cudagraphs=True"
-    if region is not None and region["options"] is None:
-        tuned = region["mode"] == "max-autotune-no-cudagraphs"
-        cudagraphs = "mode=max-autotune" if tuned else "mode=reduce-overhead"
+    helped, main = outcome(tables) == "helped", way.gains and own >= eager
     yield Finding(
         code=CODE,
         rule="ap-launch-bound",
         severity="info" if helped or not main else severity(tables, own),
         title=f"Launch-bound: the GPU is busy for {percent(busy / step)} of a compiled step"
-        + (f", {made_by.title}" if made_by else ""),
+        + way.title,
         explanation=(
             f"Kernels take {milliseconds(busy)} of a step of {milliseconds(step)}: {kernels:.0f} "
             f"of {milliseconds(busy / max(1.0, kernels))} on average. The host cannot launch them "
-            "any faster." + (f" {made_by.explanation}" if made_by else "")
+            f"any faster.{way.explanation}"
         ),
         cost=Cost(own, None, "time of a compiled step in which the GPU waits for these launches"),
         confidence="measured" if in_graphs >= MOST_IN_GRAPHS else "derived",
-        location=made_by.place if made_by else compile_call(region),
+        location=way.place,
         evidence=(
             Evidence(launched, "step_counts"),
             Evidence(f"idle {milliseconds(idle)} of a step, {before}", "accounting"),
         ),
-        what_to_do=what_to_do,
-        snippet=snippet,
-        remedy=(*(made_by.remedy if made_by else ()), *((cudagraphs,) if may_gain else ()))[:1],
+        what_to_do=way.what_to_do,
+        snippet=way.snippet,
+        remedy=way.remedy,
         weighs=main,
     )
 
 
-class _MadeBy(NamedTuple):
-    """The one thing that most launches are for; ``recorded``: a cudagraph can hold it."""
+class _Way(NamedTuple):
+    """What to do, where; ``title`` and ``explanation``: what the launches are for, if one thing.
+
+    ``gains``: whether doing so may gain anything.
+    """
 
     place: Location | None
-    title: str
-    explanation: str
     what_to_do: str
     snippet: Snippet | None = None
     remedy: tuple[str, ...] = ()
-    recorded: bool = True
+    title: str = ""
+    explanation: str = ""
+    gains: bool = True
 
 
-def _made_by(source: Row, launched: float) -> _MadeBy | None:
+def _of_one_thing(source: Row, launched: float, otherwise: _Way) -> _Way:
+    """A row of ``launch_sources``; ``otherwise``: what to do where launches are for many things."""
     place = Location(source["file"], source["line"]) if source["file"] else None
     name, count = source["name"], source["count"]
     at = f" at {short(place)}" if place else ""
     if source["kind"] == "read":
-        return _MadeBy(
+        return _Way(
             place,
-            f"and {name}{at} waits for it {count:.0f} times",
-            f"{name} reads a value on the host: the host waits for all that it launched, and the "
-            "GPU has nothing to do until it goes on.",
             "Compute both sides and choose with torch.where, if that is cheap: nothing waits for "
             "it, and it fuses.",
             Snippet("python", "torch.where(condition, if_true(x), if_false(x))"),
-            recorded=False,
+            title=f", and {name}{at} waits for it {count:,.0f} times",
+            explanation=f" {name} reads a value on the host: the host waits for all that it "
+            "launched, and the GPU has nothing to do until it goes on.",
         )
-    of_all = f"{count:.0f} of {launched:.0f} launches"
+    of_all = f", {count:,.0f} of {launched:,.0f} launches are"
     if source["kind"] == "operator":
-        return _MadeBy(
+        return _Way(
             place,
-            f"{of_all} are {name.replace('::', '.')}'s{at}",
-            "This operator launches kernels for each matrix or part, in eager and compiled code "
-            "alike: Inductor calls the library for it.",
             "Give it fewer and larger parts, or write it for the sizes here in operators that take "
             "the whole batch at once: Inductor fuses those.",
+            remedy=otherwise.remedy,
+            title=f"{of_all} {name.replace('::', '.')}'s{at}",
+            explanation=" This operator launches kernels for each matrix or part, in eager and "
+            "compiled code alike: Inductor calls the library for it.",
         )
-    return _MadeBy(
+    return _Way(
         place,
-        f"{of_all} are for equal work on {name} tensors{at}",
-        "Inductor fuses what reads from each other. Equal work on separate tensors has a kernel "
-        "for each, however small.",
         "Put the tensors into one with a dimension more, once, where they are made, and compute "
-        "them together. Where they can't be: let Inductor put such kernels into one launch.",
+        "them together. Where they can't be, record the launches as a cudagraph, or let Inductor "
+        "put such kernels into one launch.",
         Snippet(
             "python",
             "batch = torch.stack(tensors)  # not: for tensor in tensors\n"
-            "torch._inductor.config.combo_kernels = True  # or this, before the first call",
+            'torch.compile(..., mode="reduce-overhead")  # or this\n'
+            f"{_COMBINED.partition('=')[0]} = True  # or this, before the first call",
         ),
-        remedy=("torch._inductor.config.combo_kernels=True",),
+        otherwise.remedy or (_COMBINED,),
+        title=f"{of_all} for equal work on {name} tensors{at}",
+        explanation=" Inductor fuses what reads from each other. Equal work on separate tensors "
+        "has a kernel for each, however small.",
     )
 
 
-def _remedy(tables: Tables, counts: Row, region: Row | None) -> tuple[bool, str, Snippet | None]:
-    """Whether asking for a cudagraph may gain anything; what to do, and to run or to write."""
+def _way(tables: Tables, counts: Row, region: Row | None) -> _Way:
+    """By cudagraphs, or what to do where asking for them gains nothing."""
+    place = compile_call(region)
     if counts["graph_launches"]:
-        return False, f"Cudagraphs are replayed already: {_MORE_WORK}", None
+        done = f"Cudagraphs are replayed already: {_MORE_WORK}"
+        return _Way(place, done, gains=False)
     if region is not None and region["mode"] in _CUDAGRAPH_MODES:
         asked = f'mode="{region["mode"]}" asks for cudagraphs and none was replayed'
         skipped = first(tables, "cudagraph_events", event="skip")
         if skipped is None:
             log = Snippet("shell", "TORCH_LOGS=+cudagraphs python SCRIPT")
-            return False, f"{asked}: torch's log shows which graphs it records.", log
+            shows = f"{asked}: torch's log shows which graphs it records."
+            return _Way(place, shows, log, gains=False)
         why = f"torch skipped a graph due to {shorten(skipped['reason']).rpartition('due to ')[2]}"
         version = torch_version(tables)
         if version is None or version < _RAISES_SINCE:
-            return False, f"{asked}: {why}.", None
+            return _Way(place, f"{asked}: {why}.", gains=False)
         fails = f"{asked}: {why}. The command fails at the first graph that is skipped."
-        raising = "TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1 python SCRIPT"
-        return False, fails, Snippet("shell", raising)
+        raising = Snippet("shell", "TORCHINDUCTOR_CUDAGRAPH_OR_ERROR=1 python SCRIPT")
+        return _Way(place, fails, raising, gains=False)
     if counts["launches"] is not None and counts["launches"] <= FEW_LAUNCHES:
-        return False, f"There are too few launches for a cudagraph to help: {_MORE_WORK}", None
-    if region is None or region["mode"] is not None or region["options"] is not None:
-        return True, _RECORD, None
+        few = f"There are too few launches for a cudagraph to help: {_MORE_WORK}"
+        return _Way(place, few, gains=False)
+    if region is None or region["options"] is not None:  # next to what the call asks for
+        return _Way(place, _RECORD, remedy=("torch._inductor.config.triton.cudagraphs=True",))
+    if region["mode"] is not None:
+        tuned = region["mode"] == "max-autotune-no-cudagraphs"
+        mode = "max-autotune" if tuned else "reduce-overhead"
+        return _Way(place, _RECORD, remedy=(f"mode={mode}",))
 
     # Under dynamic=False each size would be recorded separately.
     own = rows(tables, "compile_regions", pid=region["pid"], region_id=region["region_id"])
     static = rows(tables, "recompile_causes", size_reason="static")
     sizes = {row["compile_key"] for row in own} & {row["compile_key"] for row in static}
     varies = region["dynamic"] == "False" and bool(sizes)
-    line = _edits.source_line(tables, compile_call(region))
+    line = _edits.source_line(tables, place)
     asked = 'mode="reduce-overhead"'
     diff = _edits.added(line, asked, dropped="dynamic" if varies else None)
-    return True, _RECORD, diff or Snippet("python", f"torch.compile(..., {asked})")
+    call = diff or Snippet("python", f"torch.compile(..., {asked})")
+    return _Way(place, _RECORD, call, ("mode=reduce-overhead",))

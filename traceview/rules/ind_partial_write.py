@@ -92,6 +92,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         if not step or not found or ms < least_share * step:
             continue
         slowest = found[0]
+        # Equal layers run one kernel in turn.
+        each = list({row["kernel_name"]: row for row in reversed(found)}.values())[::-1]
         on_device = slowest["clock"] == "device"
         if on_device and is_starved(tables):
             continue
@@ -110,7 +112,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             confidence="derived",
             location=places[0] if places else None,
             about=about(*of_keys(tables, {row["compile_key"] for row in found})),
-            evidence=tuple(_evidence(row) for row in _of_each_kernel(found)[:MOST_EVIDENCE]),
+            evidence=tuple(_evidence(row) for row in each[:MOST_EVIDENCE]),
             what_to_do=_REMEDIES[kind],
             snippet=_SNIPPETS[kind],
             also_at=tuple(places[1:4]),
@@ -179,11 +181,6 @@ def _kind(row: Row) -> str:
     if not row["to_input"]:
         return "new"
     return "shared" if row["merged"] else "input"
-
-
-def _of_each_kernel(found: list[Row]) -> list[Row]:
-    """The first row of each kernel: equal layers run one kernel in turn."""
-    return list({row["kernel_name"]: row for row in reversed(found)}.values())[::-1]
 
 
 def _title(row: Row, where: str) -> str:

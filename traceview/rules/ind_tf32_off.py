@@ -42,7 +42,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from traceview.rules._gain import PACED, attention_lines, shorter
+from traceview.rules._gain import attention_lines, paced
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -113,10 +113,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         took, less = milliseconds(gain["base_ms"]), milliseconds(gain["ms"])
         text = f"of {milliseconds(ms)} in fp32 GEMM kernels, measured on {shapes}: {took}"
         cost = Cost(ms * gain["share"], None, f"{text}, TF32 {less}")
-    saved = shorter(tables, cost.ms_per_step or 0.0)
-    starved = not saved
-    if not starved and saved < (cost.ms_per_step or 0.0):
-        cost = Cost(saved, None, cost.about + PACED)
+    cost, starved = paced(tables, cost)
     explanation = _SAME
     groups = first_rank(rows(tables, "kernel_groups", stance="eager", clock="device"))
     before = sum(row["ms"] for row in groups if row["category"] == "gemm" and _is_slow(row["name"]))

@@ -69,6 +69,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 f"{cause.source}{what} is compiled in as a constant: guards check that it is the "
                 "member that was traced, and it was a different one."
             )
+        met = {row[key] for row in cause.rows for key in ("old", "new")} - {None}
         yield _recompiles.finding(
             tables,
             cause,
@@ -78,7 +79,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             explanation=explanation,
             cost=cost,
             # Each value needs code of its own, and something else changed where it has more.
-            info=cause.is_choice and cause.recurs and not cause.is_refused(tables),
+            info=cause.is_choice and len(met) < cause.recompiles and not cause.is_refused(tables),
             confidence="derived" if at_most else "measured",
             what_to_do=_remedy(cause),
             remedy=_in_eager(tables, cause),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.derive.facts.launch_sources import equal_work, launch_sources
+from traceview.derive.facts.host_stalls import equal_work, launch_sources
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.fx import read_graph
 

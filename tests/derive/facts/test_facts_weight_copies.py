@@ -26,7 +26,7 @@ def copies(strides="(72, 9, 3, 1)", weight="buf0"):
 
 
 def test_a_kernel_that_fills_a_convolutions_weight_from_an_input():
-    assert copies() == [{"cpp_fused_convolution_0": [(8 * 8 * 9 * 4, 1.0, "float32")]}]
+    assert copies() == [{"cpp_fused_convolution_0": [(8 * 8 * 9 * 4, 1.0, "float32", "float32")]}]
 
 
 def test_a_buffer_that_no_convolution_takes_is_no_weight():
@@ -60,7 +60,7 @@ def casts(dtype="bfloat16"):
 
 
 def test_a_kernel_that_casts_a_parameter_has_its_part_of_the_elements():
-    assert casts() == [{"cpp_fused__to_copy_0": [(16 * 8 * 4, 0.8, "bfloat16")]}]
+    assert casts() == [{"cpp_fused__to_copy_0": [(16 * 8 * 4, 0.8, "bfloat16", "float32")]}]
 
 
 def test_a_copy_of_the_same_dtype_is_no_cast():

@@ -14,8 +14,8 @@ from traceview.derive.facts.host_stalls import (
     collect_periods,
     host_stalls,
     kernel_tunings,
+    launch_sources,
 )
-from traceview.derive.facts.launch_sources import launch_sources
 from traceview.derive.facts.outputs import output_differences, output_verdicts
 from traceview.derive.facts.outside import (
     loader_restarts,

@@ -110,7 +110,13 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
         if mine and kernel["clock"] == "host":
             cost = _of_loops(tables, ran, times, kernel, origin, mine)
         elif mine and (size := moved.get((kernel["name"], kernel["compile_id"]))):
-            cost = _of_bytes(kernel["ms"] or 0.0, mine, size)
+            # A Triton kernel: by the bytes that it moves.
+            copied = [write for write in mine if write.to_input and size >= 2 * write.bytes]
+            if copied and (ms := kernel["ms"]):
+                largest = max(copied, key=lambda write: write.bytes)
+                share = 2 * largest.bytes / size
+                slower = ms * share * (1 - largest.changed / largest.elements)
+                cost = {**largest.row, "ms": ms, "share": share, "slower_ms": slower}
         if cost is not None:
             stored = tables.once(_stored, origin["compile_key"])
             places = dict.fromkeys(stored.get(write.line, write.line) for write in mine)
@@ -157,17 +163,6 @@ def _of_loops(
         "slower_ms": None if ms is None else ms * share * largest.wasted,
         "pages_ms": _pages_ms(tables, kernel, sum(copies)),
     }
-
-
-def _of_bytes(ms: float, mine: list[Write], size: int) -> Row | None:
-    """The same of a Triton kernel that moves ``size`` bytes; None where it copies nothing whole."""
-    copied = [write for write in mine if write.to_input and size >= 2 * write.bytes]
-    if not copied:
-        return None
-    largest = max(copied, key=lambda write: write.bytes)
-    share = 2 * largest.bytes / size
-    wasted = 1 - largest.changed / largest.elements
-    return {**largest.row, "ms": ms, "share": share, "slower_ms": ms * share * wasted}
 
 
 def _with_changes(
@@ -303,6 +298,11 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         if whole is None or None in changed:
             continue
         copied = _copied(graph, end, root)
+        # AOTAutograd's views of inputs that share their storage have no line of the user's own.
+        merged = not graph.nodes[root].args and any(
+            node.op == "aten.as_strided" and node.inputs == (root,) and node.place is None
+            for node in graph.operations
+        )
         # Scatters themselves have no line, what they write has.
         pairs = ((graph.nodes[name], _part(graph, graph.nodes[name])) for name in chain)
         lines = (one.user_line or (part.user_line if part else None) for one, part in pairs)
@@ -313,7 +313,7 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
             min(whole, sum(filter(None, changed))),
             copied and not graph.nodes[root].args,
             next(filter(None, lines), ""),
-            _merged(graph, root),
+            merged,
         )
         if write.line and write.visited >= _LEAST_WASTE * write.needed:
             yield write
@@ -329,17 +329,6 @@ def _copied(graph: Graph, end: str, root: str) -> bool:
         written = (user for user in users if user.op.endswith("_") and user.inputs[0] == name)
         names += [user.name for user in written if user.name not in names]
     return False
-
-
-def _merged(graph: Graph, root: str) -> bool:
-    """Whether input ``root`` stands for inputs that are views of it, as AOTAutograd makes them.
-
-    Its views are then not of the user's own: ``as_strided`` of an input, and no line.
-    """
-    of_root = (node for node in graph.operations if node.inputs == (root,))
-    return not graph.nodes[root].args and any(
-        node.op == "aten.as_strided" and node.place is None for node in of_root
-    )
 
 
 def _part(graph: Graph, node: Node) -> Node | None:
