@@ -64,7 +64,9 @@ def test_an_argument_for_another():
         ('torch.compile(self.net, mode="default")', True, 'self.net.compile(mode="default")'),
         ("torch.compile(step)", False, "step = torch.compile(step)"),
         ("torch.compile(Net())", True, None),
-        ("model = torch.compile(model)", True, None),
+        ("model = torch.compile(model)", True, "model.compile()"),
+        ("net = torch.compile(model)", True, None),
+        ("step = torch.compile(step)", False, None),
         (None, True, None),
     ],
 )

@@ -634,6 +634,37 @@ CHANGED = {
                 compiled_rule(p, p.grad, lr)
         """,
     ),
+    "compiled in each step, one of several functions": (
+        "ct-compile-in-step",
+        "torch.compile(",
+        """
+        import torch
+
+        TERMS = {"sin": torch.sin, "cos": torch.cos}
+
+        def total(x):
+            for name in TERMS:
+                term = torch.compile(TERMS[name])
+                x = x + term(x)
+            return x
+        """,
+        """
+        import torch
+
+        TERMS = {"sin": torch.sin, "cos": torch.cos}
+
+        import functools
+
+        compile_once = functools.cache(torch.compile)
+
+
+        def total(x):
+            for name in TERMS:
+                term = compile_once(TERMS[name])
+                x = x + term(x)
+            return x
+        """,
+    ),
     "weights that nothing trains": (
         "ind-untrained-weights",
         "wanted =",

@@ -11,7 +11,7 @@ from traceview.rules.kit import Location, Snippet, Tables, rows
 
 _VALUE = r"""("[^"]*"|'[^']*'|[\w.]+)"""
 _CALL = re.compile(r"\btorch\.compile\(")
-_LOST = re.compile(r"torch\.compile\(([A-Za-z_][\w.]*)(?:,\s*([^()]*))?\)")
+_LOST = re.compile(r"(?:(\w+) = )?torch\.compile\(([A-Za-z_][\w.]*)(?:,\s*([^()]*))?\)")
 _DECORATOR = re.compile(r"@torch\.compile$")
 
 
@@ -57,13 +57,16 @@ def added(line: str | None, argument: str, *, dropped: str | None = None) -> Sni
 def kept(line: str | None, *, in_place: bool) -> Snippet | None:
     """``line``, a torch.compile call whose result is lost, with a use for the result.
 
-    ``in_place``: what is compiled is a module, which can compile itself.
+    ``in_place``: what is compiled is a module, which can compile itself: also where the result has
+    the name of a parameter, which its caller does not see.
     """
     found = _LOST.fullmatch((line or "").strip())
     if found is None:
         return None
-    call = f"{found[1]}.compile({found[2] or ''})" if in_place else f"{found[1]} = {found[0]}"
-    return diff(found[0], call)
+    bound, name, more = found.groups(default="")
+    if bound and not (in_place and bound == name):
+        return None
+    return diff(found[0], f"{name}.compile({more})" if in_place else f"{name} = {found[0]}")
 
 
 def diff(old: str, new: str) -> Snippet:

@@ -345,13 +345,24 @@ def loaded_inside(source: Source, line: int) -> Changes:
 
 
 def compiled_once(source: Source, line: int) -> Changes:
-    """``torch.compile(f)(x)`` in a function → ``compiled_f(x)``, made where ``f`` is defined."""
+    """``torch.compile(f)(x)`` in a function → ``compiled_f(x)``, made where ``f`` is defined.
+
+    What is compiled is another function each time, as in a loop: torch.compile keeps its results.
+    """
     for call in source.compile_calls():
         name = dotted(call.args[0]) if len(call.args) == 1 else ""
         made = [each for each in source.tree.body if isinstance(each, Function)]
         made = [each for each in made if each.name == name and source.alone([each])]
         constant = all(isinstance(each.value, ast.Constant) for each in call.keywords)
-        if not covers(call, line) or len(made) != 1 or not constant or source.owner(call) is None:
+        if not covers(call, line) or not constant or source.owner(call) is None:
+            continue
+        if not made and len(call.args) == 1 and isinstance(call.args[0], ast.Subscript):
+            top = next(each for each in source.tree.body if covers(each, line))
+            start, new = source.lines([top])[0], "compile_once"
+            cached = f"import functools\n\n{new} = functools.cache(torch.compile)\n\n\n"
+            if new not in source.globals and dotted(call.func) == "torch.compile":
+                yield [(start, start, cached), (*source.span(call.func), new)]
+        if len(made) != 1:
             continue
         new, end = f"compiled_{name}", source.lines(made)[1]
         if new not in source.globals:
