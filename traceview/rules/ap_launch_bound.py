@@ -208,11 +208,11 @@ def _of_one_thing(source: Row, launched: float, otherwise: _Way) -> _Way:
             "Compute both sides and choose with torch.where, if that is cheap: nothing waits for "
             "it, and it fuses.",
             Snippet("python", "torch.where(condition, if_true(x), if_false(x))"),
-            title=f", and {name}{at} waits for it {count:,.0f} times",
+            title=f"; {name}{at} waits for it {count:,.0f} times",
             explanation=f" {name} reads a value on the host: the host waits for all that it "
             "launched, and the GPU has nothing to do until it goes on.",
         )
-    of_all = f", {count:,.0f} of {launched:,.0f} launches are"
+    of_all = f"; {count:,.0f} of {launched:,.0f} launches are"
     if source["kind"] == "operator":
         return _Way(
             place,

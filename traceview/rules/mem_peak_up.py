@@ -47,7 +47,7 @@ CODE = "TV420"
 NEEDS = frozenset({"memory:eager", "memory:compiled"})
 SEVERITIES = ("warning",)
 #: With gradients on, a graph keeps what a backward would need until its results are freed.
-FOLLOWS = frozenset({"ap-grad-inference", "ind-slower-library"})
+FOLLOWS = frozenset({"ap-grad-inference", "ind-partial-write", "ind-slower-library"})
 GPU_ONLY = True
 
 #: Fragmentation and alignment may explain a tenth more.
