@@ -289,6 +289,12 @@ class TestApart:
         (why,) = whys(made).values()
         assert why.startswith("what is called in a step differs with it")
 
+    def test_a_change_that_leaves_too_little_to_time_its_loops(self, tmp_path):
+        self.loops(tmp_path, *[{"for x in y 1": {"ms": 10.0, "count": 50}}, {}] * 3)
+        events = [alone(10.0), alone(1.0, called="piece")] * 3
+        (why,) = whys(tried(Script(tmp_path, self.refused(), *events), self.PATCH)).values()
+        assert why.startswith("the script ended before enough blocks")
+
     def test_where_nothing_is_compiled_there_is_nothing_to_switch(self, tmp_path):
         patch = Remedy("patch a.py:1", patch="--- a.py")
         self.loops(tmp_path, *[{"for x in y 1": {"ms": ms, "count": 9}} for ms in (4, 2) * 3])

@@ -313,7 +313,9 @@ class _Rounds:
             else:
                 usual = self._usual["timed"]
                 known = usual and changed and all(each.timed for each in (*usual, *changed))
-                self.not_tried.append(remedy.untried(_UNLIKE if known else _ENDED))
+                # A change that makes it much faster may leave too little to time its loops.
+                short = any(each.loops for each in usual) and not all(c.loops for c in changed)
+                self.not_tried.append(remedy.untried(_UNLIKE if known and not short else _ENDED))
 
     def _alone(self, remedy: Remedy) -> tuple[Trial | None, list[Apart]]:
         """Its trial, None where there is no verdict, and what its own processes measured."""

@@ -101,7 +101,7 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
     if tables["matched_kernels"].is_empty():
         return None
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
-    times, moved, result = fusion_times(tables), bytes_moved(tables), []
+    times, moved, result = fusion_times(tables), _bytes_moved(tables), []
     for kernel, origin, known in _with_changes(tables, ran, wasteful_writes):
         lines = origin["user_lines"] or ()
         back = not lines and _COPY in (kernel["ops"] or ())  # it has no line
@@ -191,7 +191,7 @@ def _with_changes(
         yield kernel, origin, known[key]
 
 
-def bytes_moved(tables: Tables) -> dict[tuple[str, str], int]:
+def _bytes_moved(tables: Tables) -> dict[tuple[str, str], int]:
     """Bytes that a compiled kernel reads and writes, by its name and compile id."""
     limits = tables["kernel_limits"].filter(stance="compiled").drop_nulls("bytes")
     sizes = limits.select("name", "compile_id", "bytes").iter_rows()
@@ -212,7 +212,7 @@ def whole_copies(tables: Tables) -> pl.DataFrame | None:
     if tables["matched_kernels"].is_empty():
         return None
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
-    moved, result = bytes_moved(tables), []
+    moved, result = _bytes_moved(tables), []
     for kernel, origin, known in _with_changes(tables, ran, changed_copies):
         # It reads all of the input and writes all of the copy.
         size = moved.get((kernel["name"], kernel["compile_id"]), 0)
