@@ -86,6 +86,14 @@ def test_the_best_of_several_causes():
     assert next(f for f in roots if f.symptoms).location.line == 2, "about it, and dearest"
 
 
+def test_of_causes_at_a_line_the_one_with_the_same_evidence_comes_first():
+    row = (Evidence("0/8: len(ages) == 11", "recompiles"),)
+    length = replace(said("size", FORWARD, seconds=1.0), evidence=row)
+    limit = replace(said("limit", FORWARD), evidence=(*row, Evidence("seen", "warnings")))
+    roots = grown(said("int", FORWARD, seconds=9.0), length, limit)
+    assert {f.rule: shape(f.symptoms) for f in roots if f.symptoms} == {"size": ["limit"]}
+
+
 def test_of_what_is_about_the_whole_script_a_common_line_says_little():
     roots = grown(said("int", ms=0.1, line=10), said("size", ms=9.0, line=2), said("limit"))
     assert shape(roots) == [("size", ["limit"]), "int"]

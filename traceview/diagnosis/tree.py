@@ -138,9 +138,9 @@ def everyone(findings: Iterable[Finding]) -> Iterator[Finding]:
 def _causes(findings: Sequence[Finding], follows: Follows, steps: int) -> list[list[int]]:
     """For each finding the indices of those that may be its cause, the best one first.
 
-    The same line comes first, then what is about the same function, then the most expensive; of
-    what is about the whole script a line says little. Information causes nothing that is more than
-    information, unless it is about the same line.
+    The same line comes first, then what is about the same function, then what is proven by the same
+    rows, then the most expensive; of what is about the whole script a line says little. Information
+    causes nothing that is more than information, unless it is about the same line.
     """
     costs = [seconds_over_job(finding, steps) for finding in findings]
     of_rule: dict[str, list[int]] = defaultdict(list)
@@ -164,9 +164,11 @@ def _causes(findings: Sequence[Finding], follows: Follows, steps: int) -> list[l
             place = findings[index].location
             return place is not None and (place.file, place.line) in lines
 
-        def rank(index: int) -> tuple[bool, bool, float, int]:
+        def rank(index: int) -> tuple[bool, bool, bool, float, int]:
+            cause = findings[index]
             apart = not (finding.about and here(index))
-            return apart, not findings[index].about & finding.about, -costs[index], index
+            proven = not set(finding.evidence).isdisjoint(cause.evidence)
+            return apart, not cause.about & finding.about, not proven, -costs[index], index
 
         fit = (
             index
