@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import polars as pl
@@ -38,57 +39,43 @@ def idle_ms(tables: Tables, cause: str = "") -> float | None:
     return _ms(tables, "idle", cause)
 
 
-def shorter(tables: Tables, ms: float) -> float:
+def paced(tables: Tables, ms: float) -> tuple[float, str]:
     """What a compiled step gets shorter by, ms, where kernels take ``ms`` less and are as many.
 
-    No step on a device is shorter than the host's time for it; nothing at all is gained where the
-    device ``is_starved``.
+    No step on a device is shorter than the host's time for it, which the words, behind what a cost
+    is about, say; nothing at all is gained where the device ``is_starved``.
     """
     counts = first_rank(rows(tables, "step_counts", stance="compiled"))
-    host = counts[0]["host_ms"] if counts else None
+    host, step = counts[0]["host_ms"] if counts else None, step_ms(tables, "compiled")
+    saved = ms if host is None or step is None else max(0.0, min(ms, step - host))
     if is_starved(tables):
-        return 0.0
-    step = step_ms(tables, "compiled")
-    return ms if host is None or step is None else max(0.0, min(ms, step - host))
-
-
-#: What a cost says where ``shorter`` says less.
-PACED = "; the host needs the rest of the step"
-
-
-def paced(tables: Tables, cost: Cost) -> tuple[Cost, bool]:
-    """``cost`` of kernels that take less and are as many, and whether no step waits for them.
-
-    Where none does, the cost stays as it is: it is no saving.
-    """
-    spent = cost.ms_per_step or 0.0
-    saved = shorter(tables, spent)
-    return Cost(saved, None, cost.about + PACED) if 0 < saved < spent else cost, not saved
+        saved = 0.0
+    return saved, "; the host needs the rest of the step" if saved < ms else ""
 
 
 class Timed(NamedTuple):
     """Work of a compiled step that was timed another way, too, on the step's own shapes.
 
-    All ms: ``spent`` in the step, ``base`` as it is, ``less`` the other way, ``saved`` of the step.
+    All ms: ``spent`` in the step, ``base`` as it is, ``less`` the other way, ``saved`` of the step;
+    ``pace``: the words of ``paced``.
     """
 
     spent: float
     base: float
     less: float
     saved: float
+    pace: str
 
     @classmethod
     def of(cls, tables: Tables, gains: list[Row], spent: float) -> Timed:
         """By rows of ``shape_gains``."""
         base, less = (sum(row[key] for row in gains) for key in ("base_ms", "ms"))
-        saved = min(spent, base) * (1 - less / base)
-        return cls(spent, base, less, shorter(tables, saved))
+        return cls(spent, base, less, *paced(tables, min(spent, base) * (1 - less / base)))
 
     def cost(self, what: str, measured: str) -> Cost:
         """``measured``: both times in words."""
-        least = self.saved < 0.99 * min(self.spent, self.base) * (1 - self.less / self.base)
-        about = f"of {milliseconds(self.spent)} in {what}, measured: {measured}"
-        return Cost(self.saved, None, about + (PACED if least else ""))
+        about = f"of {milliseconds(self.spent)} in {what}, measured: {measured}{self.pace}"
+        return Cost(self.saved, None, about)
 
     def said(self, base: str, less: str) -> str:
         """``0.3 ms as it is, 0.2 ms contiguous``."""
@@ -175,6 +162,11 @@ def location(text: str) -> Location | None:
     """The line that a table names as ``file:line``."""
     file, _, line = text.rpartition(":")
     return Location(file, int(line)) if line.isdecimal() else None
+
+
+def locations(texts: Iterable[str | None]) -> list[Location]:
+    """The lines that tables name as ``file:line``, each once, in order."""
+    return list(dict.fromkeys(filter(None, (location(text or "") for text in texts))))
 
 
 def compiled_rows(tables: Tables, name: str) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from traceview.rules._gain import location
+from traceview.rules._gain import locations
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -96,13 +96,12 @@ def slow(
     lost = sum(row[cost] for row in found)
     if not step or not found or lost < least_share * step:
         return None
-    lines = (location(text) for row in found for text in row["user_lines"] or ())
     return Slow(
         found,
         sum(row["ms"] or 0.0 for row in found),
         lost,
         _POTENTIAL.get(cost, ""),
-        list(dict.fromkeys(filter(None, lines))),
+        locations(text for row in found for text in row["user_lines"] or ()),
         about(*of_keys(tables, {row["compile_key"] for row in found})),
     )
 

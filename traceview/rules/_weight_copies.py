@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traceview.rules._gain import location
+from traceview.rules._gain import locations
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -75,12 +75,11 @@ def copied(tables: Tables, why: str, least_share: float) -> Copied | None:
     ms = sum(row["ms"] for row in found)
     if not step or not found or ms < least_share * step:
         return None
-    lines = (location(text) for row in found for text in row["user_lines"] or ())
     return Copied(
         found,
         ms,
         percent(ms / step),
-        list(dict.fromkeys(filter(None, lines))),
+        locations(text for row in found for text in row["user_lines"] or ()),
         about(*of_keys(tables, {row["compile_key"] for row in found})),
         "info" if outcome(tables) == "helped" else severity(tables, ms),
     )

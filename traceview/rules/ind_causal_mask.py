@@ -33,7 +33,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules._gain import IS_CAUSAL, Timed, inputs_named, location
+from traceview.rules._gain import IS_CAUSAL, Timed, inputs_named, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -75,7 +75,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     saved = timed.saved
     if saved < least_share * step:
         return
-    places = [place for line in called if (place := location(line))]
+    places = locations(called)
     masks = list(dict.fromkeys(name for names in called.values() for name in names))
     named = f"{masks[0]}, a causal mask" if len(masks) == 1 else "a causal mask"
     measured = timed.said("with a mask", f"with {IS_CAUSAL}")

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from traceview.rules._gain import Timed, location
+from traceview.rules._gain import Timed, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -77,7 +77,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         if row["file"] and row["line"]:
             lines[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
     slowest = sorted(lines, key=lambda line: -lines[line])
-    places = [place for line in slowest if (place := location(line))]
+    places = locations(slowest)
     at = f", the longest at {short(places[0])}," if places else ""
     symbolic = _symbolic(tables)
     measured = timed.said("as they are", f"in {_WAY}")

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import NamedTuple
 
-from traceview.rules._gain import location
+from traceview.rules._gain import locations
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -101,7 +101,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     saved = min(spent, step) * (1 - kept)
     if saved < least_share * step:
         return
-    places = list(dict.fromkeys(filter(None, (location(call.line or "") for call, _ in calls))))
+    places = locations(call.line for call, _ in calls)
     at = f" at {short(places[0])}" if places else ""
     yield Finding(
         code=CODE,

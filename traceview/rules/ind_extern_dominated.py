@@ -58,7 +58,7 @@ import polars as pl
 from traceview.derive.compiler.traffic import complex_traffic, on_complex
 from traceview.derive.facts.rows import called_in
 from traceview.parse.kineto.categories import FUSIBLE, is_foreign, operator_category
-from traceview.rules._gain import Waiting, location, waiting
+from traceview.rules._gain import Waiting, location, locations, waiting
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     NOTABLE_SHARE,
@@ -272,7 +272,7 @@ def _opaque(
     share: float,
     level: Severity,
 ) -> Finding:
-    called = list(dict.fromkeys(place for text in lines if (place := location(text))))
+    called = locations(lines)
     name = op.replace(".", "::")
     # The first line of its body that ran: only an eager step shows lines inside an operator.
     seen = frame(tables, "line_ops", stance="eager")

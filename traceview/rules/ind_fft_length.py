@@ -33,7 +33,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules._gain import Timed, location
+from traceview.rules._gain import Timed, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -76,7 +76,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if saved < least_share * step:
         return
     calls = _calls(tables)
-    places = list(dict.fromkeys(place for line in calls if (place := location(line))))
+    places = locations(calls)
     trials = [r for r in first_rank(rows(tables, "shape_trials")) if r["op"].startswith(_TRANSFORM)]
     slow = max(trials, key=lambda row: row["value"] * row["count"])
     work = slow["op"], slow["shape"]

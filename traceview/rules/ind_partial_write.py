@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import is_starved, location
+from traceview.rules._gain import is_starved, locations
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -98,8 +98,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         if on_device and is_starved(tables):
             continue
         cost = _OF_BYTES if on_device else _COST
-        lines = (location(text) for row in found for text in row["user_lines"] or ())
-        places = list(dict.fromkeys(filter(None, lines)))
+        places = locations(text for row in found for text in row["user_lines"] or ())
         where = f" at {short(places[0])}" if places else ""
         yield Finding(
             code=CODE,

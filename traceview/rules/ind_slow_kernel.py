@@ -60,7 +60,7 @@ import polars as pl
 
 from traceview.derive.limits.ceilings import NEAR_LAUNCH_US, in_tf32
 from traceview.json_errors import NOT_JSON
-from traceview.rules._gain import is_starved, location
+from traceview.rules._gain import is_starved, locations
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Cost,
@@ -324,7 +324,7 @@ def _few_programs(tables: Tables, step: float, least_share: float) -> Iterator[F
 
 
 def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: float) -> Finding:
-    places = _places(code)
+    places = locations(code["user_lines"] or ())
     where = f" at {short(places[0])}" if places else ""
     step, lost = step_ms(tables, "compiled") or row["ms"], row["ms"] - copy_ms
     return Finding(
@@ -359,10 +359,6 @@ def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: flo
     )
 
 
-def _places(code: Row) -> list[Location]:
-    return [place for text in code["user_lines"] or () if (place := location(text))]
-
-
 def _about(tables: Tables, code: Row) -> frozenset[str]:
     key = code["compile_key"]
     return about(*(one for one in rows(tables, "compiles") if one["compile_key"] == key))
@@ -370,7 +366,7 @@ def _about(tables: Tables, code: Row) -> frozenset[str]:
 
 def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) -> Finding:
     scattered = row["bytes_kind"] == "at_most"
-    places = _places(code)
+    places = locations(code["user_lines"] or ())
     at_most = "at most " if scattered else ""
     where = f" at {short(places[0])}" if places else ""
     took, least = milliseconds(row["ms"]), milliseconds(copy_ms)

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import attention_lines, location
+from traceview.rules._gain import attention_lines, location, locations
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     Cost,
@@ -104,7 +104,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         if lines.intersection((row["user_lines"] or ())[:1]):
             continue
-        places = [place for text in row["user_lines"] or () if (place := location(text))]
+        places = locations(row["user_lines"] or ())
         where = f" at {short(places[0])}" if places else ""
         one = row["kernels"] == 1
         took, before = milliseconds(row["compiled_ms"]), milliseconds(row["eager_ms"] or 0.0)

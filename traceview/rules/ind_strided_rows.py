@@ -34,7 +34,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from traceview.rules._gain import Timed, location
+from traceview.rules._gain import Timed, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -86,7 +86,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if saved < least_share * step:
         return
     slowest = sorted(spent, key=lambda line: -spent[line])
-    places = [place for line in slowest if (place := location(line))]
+    places = locations(slowest)
     table = found[slowest[0]]
     measured = timed.said("as it is", "contiguous")
     yield Finding(

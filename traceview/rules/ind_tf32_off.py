@@ -113,7 +113,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         took, less = milliseconds(gain["base_ms"]), milliseconds(gain["ms"])
         text = f"of {milliseconds(ms)} in fp32 GEMM kernels, measured on {shapes}: {took}"
         cost = Cost(ms * gain["share"], None, f"{text}, TF32 {less}")
-    cost, starved = paced(tables, cost)
+    saved, pace = paced(tables, cost.ms_per_step or 0.0)
+    cost = Cost(saved, None, cost.about + pace) if saved else cost
     explanation = _SAME
     groups = first_rank(rows(tables, "kernel_groups", stance="eager", clock="device"))
     before = sum(row["ms"] for row in groups if row["category"] == "gemm" and _is_slow(row["name"]))
@@ -123,12 +124,12 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             f"Compiled code has {milliseconds(ms)} of such products, eager {milliseconds(before)}: "
             "find out first why it has more of them."
         )
-    if starved:
+    if not saved:
         explanation += " The step does not wait for them: the device mostly waits for launches."
     yield Finding(
         code=CODE,
         rule="ind-tf32-off",
-        severity="info" if starved or own or not measured else severity(tables, cost.ms_per_step),
+        severity="info" if own or not (saved and measured) else severity(tables, cost.ms_per_step),
         title=f"fp32 matrix products take {percent(ms / total)} of the device time, without TF32",
         explanation=explanation,
         cost=cost,

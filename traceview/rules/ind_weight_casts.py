@@ -42,6 +42,7 @@ from collections.abc import Iterator
 
 from traceview.rules._weight_copies import FREEZING, copied
 from traceview.rules.kit import Cost, Finding, Snippet, Tables, first_rank, line_of, rows
+from traceview.torchtext.dtypes import is_integer
 
 CODE = "TV429"
 NEEDS = frozenset({"weight_copies"})
@@ -57,7 +58,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if not (found := copied(tables, "dtype", least_share)):
         return
     dtype, stored = (found.rows[0][key] for key in ("dtype", "stored"))
-    quantised = bool(stored) and stored.startswith(("int", "uint"))
+    quantised = is_integer(stored)
     contexts = (line_of(row) for row in first_rank(rows(tables, "noted_lines", kind="autocast")))
     also = [*found.places[1:3], *filter(None, contexts)]
     yield Finding(

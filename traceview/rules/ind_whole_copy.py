@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import PACED, location, shorter
+from traceview.rules._gain import locations, paced
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -63,11 +63,11 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     """At most one finding: all such copies, at the largest one's line."""
     found = sorted(first_rank(rows(tables, "whole_copies")), key=lambda row: -row["ms"])
     step, ms = step_ms(tables, "compiled"), sum(row["ms"] for row in found)
-    saved = shorter(tables, ms)
+    saved, pace = paced(tables, ms)
     if not found or not step or saved < least_share * step:
         return
     largest = found[0]
-    places = list(dict.fromkeys(filter(None, (location(row["line"]) for row in found))))
+    places = locations(row["line"] for row in found)
     at = f" at {short(places[0])}" if places else ""
     yield Finding(
         code=CODE,
@@ -82,7 +82,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             "The operator returns a changed copy and leaves its input as it is, in eager as in "
             "compiled code. Written in place, only the part that changes would be written."
         ),
-        cost=Cost(saved, None, _ABOUT + (PACED if saved < ms else "")),
+        cost=Cost(saved, None, _ABOUT + pace),
         confidence="derived",
         location=places[0] if places else None,
         about=about(*of_keys(tables, {row["compile_key"] for row in found})),

@@ -31,6 +31,7 @@ _TABLE = """
     complex64        8  3  c64 | c10::complex<float> | ComplexFloat
     complex128      16  3  c128 | c10::complex<double> | ComplexDouble
 """
+_INTEGER = 1
 _ROWS = [line.split(maxsplit=3) for line in _TABLE.strip().splitlines()]
 _SIZES = {name: (int(size), int(kind)) for name, size, kind, _ in _ROWS}
 _NAMES = {
@@ -48,6 +49,11 @@ def dtype_of(spelling: str) -> str | None:
 def size_of(dtype: str) -> int:
     """Bytes of one element of ``dtype`` (torch's name)."""
     return _SIZES[dtype][0]
+
+
+def is_integer(dtype: str | None) -> bool:
+    """Whether ``dtype`` (torch's name) holds whole numbers; no truth values."""
+    return _SIZES.get(dtype or "", (0, 0))[1] == _INTEGER
 
 
 def promoted(tensors: list[tuple[str, int]]) -> str | None:

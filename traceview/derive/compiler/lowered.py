@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from traceview.derive.compiler.traffic import REDUCTIONS, Parse, Shared, added, traffic
+from traceview.derive.compiler.traffic import REDUCTIONS, Parse, Shared, added, alone, traffic
 from traceview.tables import Tables, grouped
 from traceview.torchtext.fx import Graph, read_graph
 
@@ -164,14 +164,11 @@ class Lowered(msgspec.Struct, dict=True):
 
     def apart(self, nodes: Iterable[str]) -> int | None:
         """Bytes that ``nodes`` move as separate kernels; None if a size is not known."""
-        for name in nodes:
-            if name not in self._alone:
-                self._alone[name] = traffic(self.graph, [name])
         return added(self._alone[name] for name in nodes)
 
     @cached_property
-    def _alone(self) -> dict[str, int | None]:
-        return {}
+    def _alone(self) -> Mapping[str, int | None]:
+        return alone(self.graph)
 
     def traffic(self, nodes: Iterable[str], shared: Shared | None = None) -> int | None:
         """Bytes that one kernel of ``nodes`` reads and writes; None if a size is not known."""

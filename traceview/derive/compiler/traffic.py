@@ -81,9 +81,15 @@ def traffic(graph: Graph, names: Iterable[str], shared: Shared | None = None) ->
     return added([*read.values(), *written.values()])
 
 
+def alone(graph: Graph) -> dict[str, int | None]:
+    """Bytes that each operation moves as a kernel of its own; None if they are not known."""
+    nodes = (node.name for node in graph.operations if not node.is_view)
+    return {name: traffic(graph, [name]) for name in nodes}
+
+
 def apart(graph: Graph) -> int | None:
     """Bytes that all operations move as separate kernels; None if one is not known."""
-    return added(traffic(graph, [node.name]) for node in graph.operations if not node.is_view)
+    return added(alone(graph).values())
 
 
 def on_complex(graph: Graph, ops: Collection[str]) -> Iterator[Node]:

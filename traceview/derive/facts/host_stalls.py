@@ -325,20 +325,20 @@ def launch_sources(tables: Tables) -> pl.DataFrame | None:
     found: list[Row] = []
     for key, kernels in ran.partition_by(_WINDOW, as_dict=True, maintain_order=True).items():
         run = dict(zip(_WINDOW, key, strict=True))
-        mine = [read_graph(text) for text in having(graphs, **run)["text"].drop_nulls()]
+        texts = having(graphs, **run)["text"].drop_nulls()
         library = kernels.filter(pl.col("cpu_op").str.contains("::"))
         rows = [{"kind": "operator", **row} for row in _most(library, kernels, "cpu_op")]
         generated = kernels.filter(GENERATED, pl.col("file").is_not_null())
         for row in _most(generated, kernels, "category"):
             line = f"{row['file']}:{row['line']}"
-            times = max((equal_work(graph, line) for graph in mine), default=0)
+            times = max((equal_work(read_graph(text), line) for text in texts), default=0)
             if times >= max(_LEAST_EQUAL, LEAST_SHARE * row["count"]):
                 rows.append({"kind": "equal", **row, "name": f"{times}"})
-        found += [{**run, **row} for row in (*rows, *_reads(tables, run, mine))]
+        found += [{**run, **row} for row in (*rows, *_reads(tables, run, texts))]
     return from_rows("launch_sources", found)
 
 
-def _reads(tables: Tables, run: Row, graphs: list[Graph]) -> Iterator[Row]:
+def _reads(tables: Tables, run: Row, texts: pl.Series) -> Iterator[Row]:
     """Lines whose values compiled code reads on the host, in each step."""
     calls = having(tables["kernel_launches"], **run).filter(
         pl.col("step").is_not_null(), pl.col("graph_key").is_not_null(), stance="compiled"
@@ -348,8 +348,8 @@ def _reads(tables: Tables, run: Row, graphs: list[Graph]) -> Iterator[Row]:
     if not steps or waits < steps:
         return
     lines = Counter[tuple[str, str]]()
-    for graph in graphs:
-        for node in graph.operations:
+    for text in texts:
+        for node in read_graph(text).operations:
             if node.op in _READS and node.user_line:
                 lines[_READS[node.op], node.user_line] += 1
     for (name, line), _ in lines.most_common(1):

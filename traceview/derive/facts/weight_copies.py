@@ -33,7 +33,7 @@ from traceview.derive.limits.generated import GeneratedCode
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, having
 from traceview.torchtext import fx
-from traceview.torchtext.dtypes import size_of
+from traceview.torchtext.dtypes import is_integer, size_of
 from traceview.torchtext.output_code import Buffer, Function
 
 Row = dict[str, Any]
@@ -183,7 +183,7 @@ def _cast_parameters(tables: Tables) -> dict[str, frozenset[str]]:
 def _is_quantised(dynamos: fx.Node, captured: fx.Graph, own: fx.Node) -> bool:
     """Whether an input is a buffer of whole numbers that nothing in the graph writes into."""
     users = (captured.nodes[user] for user in captured.users[own.name])
-    kept = bool(_BUFFER.search(dynamos.name)) and (own.dtype or "").startswith(("int", "uint"))
+    kept = bool(_BUFFER.search(dynamos.name)) and is_integer(own.dtype)
     return kept and not any(user.in_place and user.inputs[0] == own.name for user in users)
 
 
