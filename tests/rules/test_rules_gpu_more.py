@@ -847,6 +847,24 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
             assert one.cost.ms_per_step == pytest.approx(0.5 - 536_870_912 / COPY["value"] / 1e6)
             assert "index_add" in one.snippet.text
 
+    def test_divisions_by_a_value_that_is_read(self, make):
+        head = "'signature': {'in_ptr0': '*i64', 'in_ptr1': '*i64'}\n@triton.jit\n"
+        divided = "    x0 = xindex\n    tmp2 = tl.load(in_ptr1 + (0))\n    tmp1 = (tmp0 % tmp2)\n"
+        source = self.SOURCE.replace("@triton.jit\n", head)
+        source = source.replace("in_ptr0, out_ptr0", "in_ptr0, in_ptr1, out_ptr0")
+        source = source.replace("    tmp0", "    x0 = xindex\n    tmp0")
+        tables = self.tables(make, source.replace("    tmp1 = libdevice.tanh(tmp0)\n", divided))
+        (one,) = found(ind_slow_kernel, tables)
+        assert one.title == (
+            "64-bit division at model.py:18 by a value that is read: 50 % of a step"
+        )
+        assert [each.text for each in one.evidence] == [
+            "triton_poi_fused_0: 537 MB in 0.500 ms, 1,073 GB/s",
+            "its code makes 67,108,864 of them",
+        ]
+        # 100 instructions each, of which a product of matrices shows 25 · 10¹² in a second
+        assert one.cost.ms_per_step == pytest.approx(67_108_864 * 100 / 25e12 * 1e3)
+
     def test_an_index_has_no_remedy_and_no_figure(self, make):
         (one,) = found(ind_slow_kernel, self.tables(make, bytes_kind="at_most"))
         assert one.what_to_do.startswith("Nothing to tune")

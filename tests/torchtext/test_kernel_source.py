@@ -12,6 +12,7 @@ from traceview.torchtext.triton_values import (
     Additions,
     Reduction,
     additions,
+    long_divisions,
     reduction,
     repeated_in_triton,
 )
@@ -391,3 +392,35 @@ def test_a_reduction_of_a_symbolic_size_has_it_from_its_launch():
 @pytest.mark.parametrize("source", ["", LOOKED_UP, CPP, "@triton.jit\ndef f(rnumel):\n"])
 def test_what_reduces_nothing_or_an_unknown_size_is_no_reduction(source):
     assert reduction(source, ["x"]) is None
+
+
+HASHED = """
+'signature': {'in_ptr0': '*i64', 'in_ptr1': '*i64', 'in_ptr2': '*i32', 'out_ptr0': '*i64', 'xnumel': 'i32'}
+@triton.jit
+def triton_poi_fused_remainder_0(in_ptr0, in_ptr1, in_ptr2, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 65536
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0), None)
+    tmp1 = tl.load(in_ptr1 + (0))
+    tmp2 = tl.broadcast_to(tmp1, [XBLOCK])
+    tmp3 = (tmp0 % tmp2)
+    tl.store(out_ptr0 + (x0), tmp3, None)
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "divisions"),
+    [
+        ("", "", 65536),
+        ("(tmp0 % tmp2)", "(tmp0 + 1) // tmp2", 65536),
+        ("(tmp0 % tmp2)", "triton_helpers.div_floor_integer(tmp0,  tmp2)", 65536),
+        ("tl.load(in_ptr1 + (0))", "tl.full([1], 31, tl.int64)", 0),
+        ("tl.load(in_ptr1", "tl.load(in_ptr2", 0),  # 32 bits
+        ("tl.broadcast_to(tmp1, [XBLOCK])", "tmp1.to(tl.float32)", 0),
+        ("(tmp0 % tmp2)", "tmp0 * tmp2", 0),
+    ],
+)
+def test_divisions_by_a_value_that_is_loaded(old, new, divisions):
+    assert long_divisions(HASHED.replace(old, new)) == divisions

@@ -2,38 +2,40 @@
 ## What it finds
 A generated kernel that takes a good part of the step, moves its bytes at less than 40 % of the
 bandwidth that this device reached in a copy, and has too little arithmetic to be the reason. Or one
-that adds many values to few places. Or batched products of tiny matrices (8×8 at most), far from
-what the device can do. Or a kernel of your own that takes 30 % or more of the busy time with fewer
-programs than half of the multiprocessors.
+that adds many values to few places, or divides 64-bit integers by a value that it reads. Or batched
+products of tiny matrices (8×8 at most), far from what the device can do. Or a kernel of your own
+that takes 30 % or more of the busy time with fewer programs than half of the multiprocessors.
 
 ## Why it costs
 A pointwise kernel or a reduction is as fast as memory when it reads it in order. One that reads
 single elements through an index moves 32 bytes for each of them, and no tuning changes that. Others
 may have block sizes that do not suit them. Additions to the same place (`scatter_add`, `index_add`,
-the gradient of an embedding) wait for each other. A library's kernel is made for large matrices: of
-a 4×4 product it fills a corner of a tile, for each matrix of the batch. Inductor leaves batched
-products to the library, and nothing fuses with them. A program runs on one multiprocessor: with
-fewer programs the others have nothing to do.
+the gradient of an embedding) wait for each other. A GPU has no instruction that divides integers:
+by a number that stands in the code the compiler multiplies; by one that is read it calls a routine
+of about a hundred instructions. A library's kernel is made for large matrices: of a 4×4 product it
+fills a corner of a tile, for each matrix of the batch. Inductor leaves batched products to the
+library, and nothing fuses with them. A program runs on one multiprocessor: with fewer programs the
+others have nothing to do.
 
 ## Evidence
 The kernel's bytes according to its generated code (the rule is silent where they are not known),
 its time in the profile, and the copy bandwidth and the arithmetic rate that were measured at the
 run's end. Kernels whose bytes a copy moves within 3 µs, templates, scans, sorts and random numbers
-are not judged.
-An exponential or a division counts as 20 instructions, which makes the rule silent rather than
-wrong. Loads through an index are read from the kernel's source. So are atomic additions and the
-range that their index is checked for: reported are 100 values or more for a place. Spilled
-registers are not recorded. Programs are the grid of the kernel's largest launch in the profile,
-which also has the number of multiprocessors. Kernels below 50 µs have little work and are not
-reported.
+are not judged. An exponential or a division counts as 20 instructions, which makes the rule silent
+rather than wrong. Loads through an index are read from the kernel's source. So are atomic additions
+and the range that their index is checked for: reported are 100 values or more for a place. And so
+are quotients and remainders, each of which counts as 100 instructions. Spilled registers are not
+recorded. Programs are the grid of the kernel's largest launch in the profile, which also has the
+number of multiprocessors. Kernels below 50 µs have little work and are not reported.
 
 ## What to do
 Few programs: launch as many as there are multiprocessors or more, one for each row or tile, and let
 programs share long rows. Additions: add to several copies of the places, spread by the position of
-the value, and sum the copies at the end. Tiny products: write them as multiply and sum, which
-Inductor fuses into one kernel with what is around them. Loads through an index: nothing to tune.
-Look up whole rows instead of elements, sort the index where the order does not matter, so that
-neighbors are read together, or use a narrower dtype. Others: with
+the value, and sum the copies at the end. Divisions: let the divisor be a Python number in place of
+a tensor, or divide 32-bit integers if all values fit. Tiny products: write them as multiply and
+sum, which Inductor fuses into one kernel with what is around them. Loads through an index: nothing
+to tune. Look up whole rows instead of elements, sort the index where the order does not matter, so
+that neighbors are read together, or use a narrower dtype. Others: with
 `TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1` torch times more block sizes, once and while compiling;
 compare. If nothing helps, report the kernel upstream with torch's own fx_graph_runnable.
 
@@ -48,13 +50,14 @@ compare. If nothing helps, report the kernel upstream with torch's own fx_graph_
 - torch/_inductor/runtime/coordinate_descent_tuner.py
 - https://github.com/pytorch/pytorch/pull/108193
 - https://github.com/pytorch/pytorch/issues/179494
+- https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions
 - https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -68,6 +71,7 @@ from traceview.rules.kit import (
     Finding,
     Location,
     Row,
+    Severity,
     Snippet,
     Tables,
     about,
@@ -84,7 +88,8 @@ from traceview.rules.kit import (
     step_ms,
 )
 from traceview.torchtext.kernel_source import instructions, triton_calls
-from traceview.torchtext.triton_values import Additions, additions
+from traceview.torchtext.triton_values import Additions, additions, long_divisions
+from traceview.words.numbers import rate
 
 CODE = "TV405"
 NEEDS = frozenset({"kernel_limits", "generated_kernels", "ceilings"})
@@ -106,6 +111,9 @@ LEAST_CROWD = 100
 LEAST_BUSY = 0.30
 #: A shorter kernel has little work: launching more programs would hardly shorten it.
 SHORT_MS = 0.05
+#: Instructions of a 64-bit quotient or remainder whose divisor is not known when compiling.
+LONG_DIVISION = 100
+_DIVIDING = ("remainder", "fmod", "floor_divide", "div")
 _BATCHED = {"aten::bmm": 0, "aten::baddbmm": 1}
 #: Arithmetic that takes more than this part of the kernel's time may be what makes it slow.
 _MOST_ARITHMETIC = 0.25
@@ -126,6 +134,15 @@ _SPREAD = (
     "Add to many copies of these places, chosen by the position of the value, and sum the copies "
     "at the end: fewer additions meet."
 )
+_DIVIDED = (
+    "A GPU has no instruction for it: by a number that is known when the kernel is compiled it "
+    "multiplies, otherwise each value takes about a hundred instructions."
+)
+_CONSTANT = (
+    "Make the divisor a Python number, not a tensor or a buffer. If all values fit, 32-bit "
+    "integers are several times faster, too."
+)
+_ATTRIBUTE = Snippet("python", "self.prime = 2_147_483_647  # not register_buffer(torch.tensor(…))")
 _COPIES = Snippet(
     "python",
     "lane = torch.arange(values.shape[0], device=values.device) % 1024\n"
@@ -187,6 +204,13 @@ def check(
         if code and added and added.values >= LEAST_CROWD * added.places:
             yield _crowded(tables, row, code, added, copy_ms)
             continue
+        divisions = long_divisions(source)
+        dividing_ms = (
+            divisions * row["count"] * LONG_DIVISION / (rates[0] / 2 * 1e9) if rates else 0
+        )
+        if code and dividing_ms > _MOST_ARITHMETIC * row["ms"]:
+            yield _dividing(tables, row, code, divisions, dividing_ms)
+            continue
         executed, computed = instructions(source), triton_calls(source)
         double = row["dtype"] == "float64" or (computed is not None and computed.float64)
         if code is None or executed is None or not rates or double:
@@ -194,7 +218,8 @@ def check(
         # And arithmetic is no reason for its time.
         each_ms = executed / (rates[0] / 2 * 1e9)
         if each_ms * row["count"] < _MOST_ARITHMETIC * row["ms"]:
-            yield _finding(tables, row, code, row["ms"] / step, copy_ms)
+            scattered = row["bytes_kind"] == "at_most"
+            yield _far_from_copy(tables, row, code, copy_ms, scattered=scattered)
 
 
 def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[Finding]:
@@ -326,15 +351,16 @@ def _few_programs(tables: Tables, step: float, least_share: float) -> Iterator[F
 def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: float) -> Finding:
     places = locations(code["user_lines"] or ())
     where = f" at {short(places[0])}" if places else ""
-    step, lost = step_ms(tables, "compiled") or row["ms"], row["ms"] - copy_ms
-    return Finding(
-        code=CODE,
-        rule="ind-slow-kernel",
+    lost = row["ms"] - copy_ms
+    return _finding(
+        tables,
+        row,
+        code,
+        places,
         severity=severity(tables, lost),
         title=(
             f"{added.values:,} values are added to {added.places:,} places{where}: "
-            f"{percent(min(1.0, row['ms'] / step))} of a step, "
-            f"{percent(copy_ms / row['ms'])} of the copy bandwidth"
+            f"{_share(tables, row)} of a step, {percent(copy_ms / row['ms'])} of the copy bandwidth"
         ),
         explanation=_CROWDED,
         cost=Cost(
@@ -343,29 +369,43 @@ def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: flo
             f"of {milliseconds(row['ms'])}; its bytes take {milliseconds(copy_ms)} at the copy "
             "bandwidth",
         ),
-        confidence="derived",
-        location=places[0] if places else None,
-        about=_about(tables, code),
-        evidence=(
-            Evidence(
-                f"{row['name']}: {milliseconds(row['ms'] / row['count'])}, {row['gb_s']:,.3g} GB/s",
-                "kernel_limits",
-            ),
-            from_row("its code adds with tl.atomic_add", "generated_kernels", code),
-        ),
+        shown="its code adds with tl.atomic_add",
         what_to_do=_SPREAD,
         snippet=_COPIES,
-        also_at=tuple(places[1:4]),
     )
 
 
-def _about(tables: Tables, code: Row) -> frozenset[str]:
-    key = code["compile_key"]
-    return about(*(one for one in rows(tables, "compiles") if one["compile_key"] == key))
+def _dividing(tables: Tables, row: Row, code: Row, divisions: int, dividing_ms: float) -> Finding:
+    known = locations(code["user_lines"] or ())
+    eager = first_rank(rows(tables, "matched_kernels", stance="eager"))
+    divided = [
+        Location(one["file"], one["line"])
+        for one in sorted(eager, key=lambda one: -(one["ms"] or 0.0))
+        if (one["cpu_op"] or "").removeprefix("aten::").rstrip("_") in _DIVIDING
+    ]
+    places = list(dict.fromkeys([*(place for place in divided if place in known), *known]))
+    where = f" at {short(places[0])}" if places else ""
+    lost = min(dividing_ms, row["ms"])
+    return _finding(
+        tables,
+        row,
+        code,
+        places,
+        severity=severity(tables, lost),
+        title=f"64-bit division{where} by a value that is read: {_share(tables, row)} of a step",
+        explanation=_DIVIDED,
+        cost=Cost(
+            lost, None, f"of {milliseconds(row['ms'])}, at {LONG_DIVISION} instructions each"
+        ),
+        shown=f"its code makes {divisions:,} of them",
+        what_to_do=_CONSTANT,
+        snippet=_ATTRIBUTE,
+    )
 
 
-def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) -> Finding:
-    scattered = row["bytes_kind"] == "at_most"
+def _far_from_copy(
+    tables: Tables, row: Row, code: Row, copy_ms: float, *, scattered: bool
+) -> Finding:
     places = locations(code["user_lines"] or ())
     at_most = "at most " if scattered else ""
     where = f" at {short(places[0])}" if places else ""
@@ -375,35 +415,68 @@ def _finding(tables: Tables, row: Row, code: Row, share: float, copy_ms: float) 
     else:
         text = f"of {took} in this kernel; its bytes take {least} at the copy bandwidth"
         cost = Cost(row["ms"] - copy_ms, None, text)
-    return Finding(
-        code=CODE,
-        rule="ind-slow-kernel",
+    return _finding(
+        tables,
+        row,
+        code,
+        places,
         severity="info",
         title=(
-            f"One kernel{where} takes {percent(share)} of a step and reaches {at_most}"
+            f"One kernel{where} takes {_share(tables, row)} of a step and reaches {at_most}"
             f"{percent(copy_ms / row['ms'])} of the copy bandwidth"
         ),
         explanation=_SCATTERED if scattered else _IN_ORDER,
         cost=cost,
-        confidence="derived",
-        location=places[0] if places else None,
-        about=_about(tables, code),
-        evidence=(
-            Evidence(
-                f"{row['name']}: {at_most}{row['bytes'] / 1e6:,.0f} MB in "
-                f"{milliseconds(row['ms'] / row['count'])}, {row['gb_s']:,.0f} GB/s",
-                "kernel_limits",
-            ),
-            from_row(
-                f"its code loads {'through an index' if scattered else 'nothing through an index'}",
-                "generated_kernels",
-                code,
-            ),
-        ),
+        shown=f"its code loads {'through an index' if scattered else 'nothing through an index'}",
         what_to_do=_LOCALITY if scattered else _TUNING,
         remedy=() if scattered else ("torch._inductor.config.coordinate_descent_tuning=True",),
         snippet=None
         if scattered
         else Snippet("shell", "TORCHINDUCTOR_COORDINATE_DESCENT_TUNING=1 python SCRIPT"),
+    )
+
+
+def _share(tables: Tables, row: Row) -> str:
+    """What the kernel takes of a step; the profiled one may have been longer than those timed."""
+    return percent(min(1.0, row["ms"] / (step_ms(tables, "compiled") or row["ms"])))
+
+
+def _finding(
+    tables: Tables,
+    row: Row,
+    code: Row,
+    places: Sequence[Location],
+    *,
+    title: str,
+    severity: Severity,
+    explanation: str,
+    cost: Cost,
+    shown: str,
+    what_to_do: str,
+    snippet: Snippet | None,
+    remedy: tuple[str, ...] = (),
+) -> Finding:
+    """About one generated kernel; ``shown`` is what its code shows."""
+    moved = f"{row['bytes'] / 1e6:,.0f} MB in {milliseconds(row['ms'] / row['count'])}"
+    at_most = "at most " if row["bytes_kind"] == "at_most" else ""
+    return Finding(
+        code=CODE,
+        rule="ind-slow-kernel",
+        severity=severity,
+        title=title,
+        explanation=explanation,
+        cost=cost,
+        confidence="derived",
+        location=places[0] if places else None,
+        about=about(*rows(tables, "compiles", compile_key=code["compile_key"])),
+        evidence=(
+            Evidence(
+                f"{row['name']}: {at_most}{moved}, {rate(row['gb_s'], 'GB/s')}", "kernel_limits"
+            ),
+            from_row(shown, "generated_kernels", code),
+        ),
+        what_to_do=what_to_do,
+        remedy=remedy,
+        snippet=snippet,
         also_at=tuple(places[1:4]),
     )

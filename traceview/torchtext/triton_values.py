@@ -1,4 +1,4 @@
-"""What a Triton kernel computes more often than there are values, reduces, and adds to few places.
+"""What a Triton kernel computes too often, reduces, divides by, and adds to few places.
 
 A value is followed from the loads that it comes from, and what is in their indices: of
 ``tmp0 = tl.load(in_ptr0 + (x0), …)`` there are as many values as of ``x0``, and as many of
@@ -20,6 +20,7 @@ from traceview.torchtext.kernel_source import (
     TRITON_HEAD,
     Repeated,
     TritonCode,
+    read_kernel,
 )
 
 _VALUE = re.compile(r"^[^\S\n]+(?P<name>_?tmp\d+) = (?P<value>.{1,2000})$")
@@ -36,6 +37,9 @@ _PLACE = re.compile(r"^\s+(tmp\d+) = ([xyz]\d+|r\d_\d+)$")
 _BOUND = re.compile(r"^\s+(tmp\d+) = (tmp\d+) (<|>=) (tmp\d+)$")
 _BOTH = re.compile(r"^\s+(tmp\d+) = (tmp\d+) & (tmp\d+)$")
 _MASK = re.compile(r"\btl\.load\(.*\), (tmp\d+)\b")
+_DIVIDED = re.compile(r"(?:tmp\d+|\)) (?:%|//) (tmp\d+)\b|\w_integer\(tmp\d+, +(tmp\d+)\)")
+#: What gives a value of another dtype than that of what it is computed from.
+_RETYPED = re.compile(r"\.to\(tl\.(\w+)\)|[<>]|[!=]=|tl\.full\(|libdevice|tl_math")
 _GRID = frozenset("xyz")  # dimensions that programs share among them
 _HINTS = re.compile(r"size_hints=\{([^}\n]{0,200})\}")
 _HINT = re.compile(r"'(\w+)': (\d{1,18})")
@@ -197,3 +201,36 @@ def additions(source: str) -> Additions | None:
                 places = prod(checked[match["name"]] for match in at)
                 found.append(Additions(values, places * max(int(m["factor"] or 1) for m in at)))
     return max(found, key=lambda each: each.values / each.places, default=None)
+
+
+def long_divisions(source: str) -> int:
+    """Quotients and remainders of 64-bit integers by a divisor that a Triton kernel loads.
+
+    Of one run, over all elements. A divisor that stands in the source becomes a multiplication
+    (https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions); one that is
+    only known at run time takes a routine of about a hundred instructions.
+    """
+    kernel, body = read_kernel(source), source.rpartition(JIT)[2]
+    if kernel is None or JIT not in source:
+        return 0
+    dtypes = {pointer.name: pointer.dtype for pointer in kernel.pointers}
+    code, long, over, total = TritonCode(), set[str](), dict[str, set[str]](), 0
+    for line in body.splitlines():
+        code.line(line)
+        if (match := _VALUE.match(line)) is None:
+            continue
+        name, value = match["name"], match["value"]
+        loaded = next(code.accesses(value), None)
+        names = _TMP.findall(value)
+        over[name] = set().union(*(over.get(each, ()) for each in names))
+        over[name] |= set().union(*map(code.over, INDEX_NAME.findall(value)))
+        retyped = _RETYPED.search(value)
+        if loaded is not None:
+            is_long = dtypes.get(loaded[0]) == "int64"
+        else:
+            is_long = retyped[1] == "int64" if retyped else not long.isdisjoint(names)
+        if is_long:
+            long.add(name)
+        if (divided := _DIVIDED.search(value)) and (divided[1] or divided[2]) in long:
+            total += code.size(over[name]) or 0
+    return total
