@@ -245,6 +245,7 @@ class EagerCopies:
         self._control, self._recorder = control, recorder
         self._frames, self._sources = frames, sources
         self._lines: dict[tuple[Any, ...], _Copied] = {}
+        self._copies: weakref.WeakKeyDictionary[Any, Region] = weakref.WeakKeyDictionary()
         self._is_compiling: Callable[[], bool] = bool
 
     def watch(self, torch: Any) -> None:
@@ -283,16 +284,17 @@ class EagerCopies:
         line = self._lines[key]
         line.copies += 1
         line.calls_before, line.made_s = region.calls, time.monotonic()
+        self._copies[copied] = region
         copied._compiled_call_impl = self._counting(weakref.ref(copied), line)
 
     def _region(self, copied: Any, original: Any) -> Region | None:
-        """Of the module that was copied; of one of its class, where it came out of a pickle."""
+        """Of the module that was copied, a copy itself perhaps; of its class, out of a pickle."""
         for gate in list(self._control.gates):
             if getattr(gate.original, "__name__", None) == "_call_impl":  # nn.Module.compile()
                 owner = getattr(gate.original, "__self__", None)
                 if owner is original if original is not None else type(owner) is type(copied):
                     return gate.region
-        return None
+        return None if original is None else self._copies.get(original)
 
     def _counting(self, of: weakref.ref[Any], line: _Copied) -> Callable[..., Any]:
         """What a copy calls in place of the compiled call; it must not keep the copy alive."""
