@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "__traceview_tick__"
-_LOOK_EVERY_S = 0.1
+#: Looks are a tenth of the time apart since something was compiled, and no closer or wider than:
+_CLOSEST_S, _WIDEST_S = 0.01, 0.1
 #: A process is ended at the latest after this many times its seconds. If compiling never pauses,
 #: only after this many looks, too; then the second half of its time counts.
 _MOST, _MOST_LOOKS = 6, 20
 #: Part of the seconds that is enough where the process ends before.
-_LEAST = 0.05
+_LEAST = 0.02
 _FEWEST = 3
 Loop = ast.For | ast.While
 
@@ -86,7 +87,6 @@ class Ticks:
         if cuda is not None and cuda.is_initialized():
             cuda.synchronize()
         now = time.perf_counter()
-        self._next = now + _LOOK_EVERY_S
         self._first = self._first or now
         self._seen.append((now, list(self._counts)))
         if (compiles := _compiles()) != self._compiles:
@@ -94,6 +94,7 @@ class Ticks:
         else:
             self._calm = self._calm or now
         since = self._seen[self._rest]
+        self._next = now + min(_WIDEST_S, max(_CLOSEST_S, (now - since[0]) / 10))
         over = now > (self._calm or self._first) + _MOST * self._seconds
         over &= self._calm > 0 or len(self._seen) > _MOST_LOOKS
         if over:  # it is never at rest

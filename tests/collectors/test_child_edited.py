@@ -133,7 +133,7 @@ def test_what_is_known_when_something_else_ends_it_is_kept(folder):
 @pytest.mark.parametrize(
     ("compiles", "ms"),
     [
-        (lambda step: step % 50 == 0, 25.0),  # 0.5 s at every fifty-th of steps of 15 ms
+        (lambda step: step % 50 == 25, 25.0),  # 0.5 s at every fifty-th of steps of 15 ms
         (lambda step: step < 8, 15.0),
         (lambda step: False, 15.0),
     ],

@@ -396,6 +396,30 @@ CHANGED = {
             return x + given
         """,
     ),
+    "a dictionary that grows, of which one key matters": (
+        "rc-container-length",
+        "if name in ages",
+        """
+        @torch.compile
+        def place(x, ages, name):
+            y = x.exp()
+            if name in ages:
+                y = y + 1
+            return y
+        """,
+        """
+        def place(x, ages, name):
+            return _place_compiled(x, name in ages)
+
+
+        @torch.compile
+        def _place_compiled(x, given):
+            y = x.exp()
+            if given:
+                y = y + 1
+            return y
+        """,
+    ),
     "a call that breaks a module's graph": (
         "gb-unsupported-call",
         "zlib.crc32",

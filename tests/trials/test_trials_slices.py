@@ -158,7 +158,7 @@ LOST = {  # rule, what the line says, text, what goes → what comes
     ),
     "every second element": (
         "ind-scalar-loop",
-        "0::2",
+        "left + right",  # what is slow is not where it is read
         STEREO,
         (
             "@torch.compile\n",
@@ -258,7 +258,10 @@ NEARLY = {  # rule, what the line says, text, what makes it another thing
     "a check of Python's": (
         *("gb-data-dependent", "isfinite", CHECK, "torch.isfinite(x).all()", "all(x)  # isfinite"),
     ),
-    "neighbours": ("ind-scalar-loop", "0::2", STEREO, "0::2", "0:9]  # 0::2\n    other = pcm[0"),
+    "neighbours": (
+        *("ind-scalar-loop", "0::2", STEREO.replace("1::2", "9:18"), "0::2"),
+        "0:9]  # 0::2\n    other = pcm[0",
+    ),
     "a variable of something else": (
         *("ap-debug-switch", "os.environ[", VARIABLE, "CUDA_LAUNCH_BLOCKING", "OMP_NUM_THREADS"),
     ),

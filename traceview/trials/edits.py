@@ -124,7 +124,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "rc-dim-specialized": (_OUTSIDE,),
     "rc-object-identity": (_ONCE,),
     "rc-backend-mismatch": (_ONCE,),
-    "rc-container-length": (_APPENDED,),
+    "rc-container-length": (_APPENDED, _OUTSIDE),
     "ap-promoted-float64": (
         Pattern(outside.cast_where_made, "results have the digits of float32"),
     ),

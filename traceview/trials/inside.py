@@ -340,7 +340,8 @@ def worked_out_outside(source: Source, line: int) -> Changes:
         own = given[:1] == ["self"]
         passed = [name for name in given[own:] if name in kept]
         name, new = f"_{function.name.strip('_')}_compiled", "given"
-        plain = any(value in ast.walk(each) for each in function.body if _is_simple(each))
+        always = (ast.Expr(n.test) if isinstance(n, ast.If) else n for n in function.body)
+        plain = any(value in ast.walk(each) for each in always if _is_simple(each))
         names = loaded([value])
         if new in kept or not plain or not names & set(given) or names & stored(function.body):
             continue
@@ -431,7 +432,7 @@ def kept_outside(source: Source, line: int) -> Changes:
 
 
 def _lookups(source: Source, line: int) -> Iterator[tuple[Function, ast.expr]]:
-    """What is looked up or called with arguments of a function, at ``line`` or by calling it."""
+    """What is looked up, called or looked for with arguments of a function, at ``line`` or in it."""
     inner = source.function_at(line)
     whole = inner.name if inner and isinstance(source.parents[inner], ast.Module) else None
     values: list[tuple[ast.expr, ast.expr]] = [
@@ -453,6 +454,12 @@ def _lookups(source: Source, line: int) -> Iterator[tuple[Function, ast.expr]]:
         names = loaded([value]) - (known - set(given))
         if dotted(owner) in known - set(given) and names and names <= set(given) - {"self"}:
             yield function, value
+    for test in source.all(ast.Compare):  # ``key in table``: what else is in there decides nothing
+        if inner is not None and source.owner(test) is inner:
+            given = source.parameters(inner)
+            if isinstance(test.ops[0], ast.In | ast.NotIn) and len(test.ops) == 1:
+                if given is not None and loaded([test]) <= set(given) - {"self"}:
+                    yield inner, test
 
 
 def _is_comparison(test: ast.expr) -> bool:

@@ -388,7 +388,7 @@ def laid_out(source: Source, line: int) -> Changes:
             for each in ast.walk(node.value.slice)
         )
     ]
-    if not any(node.lineno == line for node in found) or name in loaded(source.nodes):
+    if not found or name in loaded(source.nodes):
         return
     at = source.top(function)
     head = f"@torch.compiler.disable\ndef {name}(x):\n{STEP}return x.contiguous()\n\n\n"
