@@ -432,7 +432,7 @@ def kept_outside(source: Source, line: int) -> Changes:
 
 
 def _lookups(source: Source, line: int) -> Iterator[tuple[Function, ast.expr]]:
-    """What is looked up, called or looked for with arguments of a function, at ``line`` or in it."""
+    """What is looked up, called or looked for with arguments of the function around ``line``."""
     inner = source.function_at(line)
     whole = inner.name if inner and isinstance(source.parents[inner], ast.Module) else None
     values: list[tuple[ast.expr, ast.expr]] = [
@@ -454,12 +454,12 @@ def _lookups(source: Source, line: int) -> Iterator[tuple[Function, ast.expr]]:
         names = loaded([value]) - (known - set(given))
         if dotted(owner) in known - set(given) and names and names <= set(given) - {"self"}:
             yield function, value
+    given = source.parameters(inner) if inner is not None else None
     for test in source.all(ast.Compare):  # ``key in table``: what else is in there decides nothing
-        if inner is not None and source.owner(test) is inner:
-            given = source.parameters(inner)
-            if isinstance(test.ops[0], ast.In | ast.NotIn) and len(test.ops) == 1:
-                if given is not None and loaded([test]) <= set(given) - {"self"}:
-                    yield inner, test
+        asks = len(test.ops) == 1 and isinstance(test.ops[0], ast.In | ast.NotIn)
+        asks &= loaded([test]) <= set(given or ()) - {"self"}
+        if asks and inner is not None and source.owner(test) is inner:
+            yield inner, test
 
 
 def _is_comparison(test: ast.expr) -> bool:
