@@ -1,4 +1,4 @@
-"""Calls whose tensors are padded to one of a few sizes, and sliced back, or laid out otherwise."""
+"""Calls whose tensors are padded to one of a few sizes and sliced back, marked or laid out."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .settings import Setting
 #: Where outputs are compared, a size that needs no padding is padded to the next one all the same:
 #: above the largest bucket by this much.
 _BEYOND = 8
+_MARK = "_dynamo_static_input_type"
 
 
 class NotPadded(Exception):
@@ -28,10 +29,7 @@ class Padding:
         self, torch: Any, pads: Sequence[Setting], call: Callable[..., Any], original: Any
     ) -> None:
         self._torch, self._pads, self._call = torch, pads, call
-        try:
-            self._signature = inspect.signature(getattr(original, "forward", original))
-        except (TypeError, ValueError) as error:
-            raise NotPadded("its arguments have no names") from error
+        self._signature = _signature(original)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, always: bool) -> Any:
         """Call it so; with ``always`` no size is left as it is."""
@@ -95,3 +93,35 @@ def weights_laid_out(module: Any, torch: Any, stack: ExitStack) -> None:
         if each.dim() == 4 and not each.is_contiguous(memory_format=last):
             stack.callback(restride, each, each.stride())
             each.data = each.data.contiguous(memory_format=last)
+
+
+def marked(
+    torch: Any, call: Callable[..., Any], original: Any, names: Sequence[str]
+) -> Callable[..., Any]:
+    """``call``, whose tensors of these names stay where they are: a cudagraph reads them there.
+
+    Another tensor is one more recording for torch, no error (``_dynamo.mark_static_address``). What
+    is compiled without this is to know nothing of it, so the marks are there during calls only.
+    """
+    signature = _signature(original)
+
+    def with_marks(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        with ExitStack() as stack:
+            for name in names:
+                tensor = given.get(name)
+                if not isinstance(tensor, torch.Tensor):
+                    raise NotPadded(f"a call has no tensor {name}")
+                if not hasattr(tensor, _MARK):
+                    torch._dynamo.mark_static_address(tensor)
+                    stack.callback(delattr, tensor, _MARK)
+            return call(*args, **kwargs)
+
+    return with_marks
+
+
+def _signature(original: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(getattr(original, "forward", original))
+    except (TypeError, ValueError) as error:
+        raise NotPadded("its arguments have no names") from error

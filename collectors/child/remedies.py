@@ -36,7 +36,7 @@ from .compiles import (
 from .config import Config
 from .frames import Frames
 from .memory import Memory
-from .padding import NotPadded, Padding, channels_last, weights_laid_out
+from .padding import NotPadded, Padding, channels_last, marked, weights_laid_out
 from .patches import Changed, NotPatched, changed_functions, functions
 from .recorder import Recorder, said
 from .regions import hide_from_dynamo, target_of
@@ -363,6 +363,9 @@ class Trial:
         """``call`` with what is entered around it, and inputs laid out as asked."""
         around, last = self._around(), "channels_last" in self.remedy.named("around")
         pads = [each for each in self.remedy.settings if each.kind == "pad"]
+        for names in self.remedy.named("static").values():
+            call = marked(self._torch, call, original or call, names)
+            hide_from_dynamo(call)
         if not around and not last and not pads:
             return call
         padding = Padding(self._torch, pads, call, original or call) if pads else None

@@ -9,6 +9,7 @@
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
     guards=skip                         eager=NAME      pad=ARGUMENT:DIMENSION:SIZE/SIZE/…
     stance=default                      in place of what the script gives to set_stance
+    static=ARGUMENT/ARGUMENT/…          these tensors are marked as staying where they are
     blocks=CLASS                        modules of this class are compiled, not what holds them
     compile=FUNCTION                    this function, or method CLASS.NAME, is compiled as well
     env.NAME=VALUE                      an environment variable: tried in processes of its own
@@ -35,6 +36,7 @@ Kind = Literal[
     "guards",
     "eager",
     "pad",
+    "static",
     "env",
     "blocks",
     "stance",
@@ -53,6 +55,7 @@ _PROCESS = (
 _AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}
 _AROUND |= {"channels_last": False}
 _PAD = re.compile(r"([A-Za-z_]\w*):(\d):(\d{1,9}(?:/\d{1,9}){0,63})")
+_ARGUMENTS = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*){0,63}")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
@@ -129,6 +132,8 @@ def _named(name: str, value: Any) -> Setting | None:
         return Setting(name, name, value)  # type: ignore[arg-type]
     if name == "pad" and (pad := _PAD.fullmatch(str(value))):
         return Setting("pad", pad[1], (int(pad[2]), tuple(sorted({*map(int, pad[3].split("/"))}))))
+    if name == "static" and _ARGUMENTS.fullmatch(str(value)):
+        return Setting("static", name, tuple(value.split("/")))
     if name.startswith("env."):
         return Setting("env", name.removeprefix("env."), str(value))
     if name.startswith("options."):

@@ -21,8 +21,8 @@ SERVICE = """
 BOTH = ("pad=ids:1:4/8", "pad=mask:1:4/8")
 
 
-def tried(tmp_path, *remedies, shift="1", pooled=""):
-    text = SERVICE.replace("SHIFT", shift).replace("POOLED", pooled)
+def tried(tmp_path, *remedies, text=SERVICE, shift="1", pooled=""):
+    text = text.replace("SHIFT", shift).replace("POOLED", pooled)
     asked = [{"name": "+".join(each), "settings": each, "patch": None} for each in remedies]
     config = {"mode": "trials", "trials": asked, "trial_seconds": 0.2, "blocks": None}
     run = run_child(write_script(tmp_path, text), **config)
@@ -41,6 +41,35 @@ def test_calls_share_one_graph_and_their_outputs_agree(tmp_path):
     assert ends["+".join(small)]["state"] == "not_applicable"
     assert "above 6" in ends["+".join(small)]["why"]
     assert "no tensor no with a dimension 1" in ends["pad=no:1:8"]["why"]
+
+
+MARKED = """
+    import torch
+
+    tables = [torch.ones(4), torch.ones(4)]
+
+    def backend(graph, inputs):
+        kinds = [n.meta.get("tensor_dict", {}).get("_dynamo_static_input_type")
+                 for n in graph.graph.nodes if n.op == "placeholder"]
+        print(kinds, [hasattr(table, "_dynamo_static_input_type") for table in tables])
+        return graph.forward
+
+    @torch.compile(backend=backend)
+    def look_up(table, x):
+        return table + x
+
+    for number in range(100000):
+        look_up(tables[0], x=tables[1])
+"""
+
+
+def test_arguments_are_marked_during_calls_only(tmp_path):
+    run, ends = tried(tmp_path, ("static=table",), ("static=no",), text=MARKED)
+    end = ends["static=table"]
+    assert (end["state"], end["why"]) == ("measured", None)
+    assert "a call has no tensor no" in ends["static=no"]["why"]
+    assert run.out.split("\n")[:2] == ["[None, None] [False, False]",
+                                       "['unguarded', None] [True, False]"]  # fmt: skip
 
 
 def test_what_padding_changes_is_seen_and_what_is_pooled_is_refused(tmp_path):

@@ -42,6 +42,7 @@ from traceview.collectors.child.settings import Setting, parse
         ("eager=Net.forward", Setting("eager", "Net.forward")),
         ("blocks=Block", Setting("blocks", "Block")),
         ("compile=Sgd.update", Setting("function", "Sgd.update")),
+        ("static=table/ids", Setting("static", "static", ("table", "ids"))),
         ("pad=ids:1:64/32/64", Setting("pad", "ids", (1, (32, 64)))),
     ],
 )
@@ -61,6 +62,7 @@ def test_settings(text, setting):
         ("guards=drop", "can be tried"),
         ("stance=force_eager", "can be tried"),
         ("compile=f()", "can be tried"),
+        ("static=table,ids", "can be tried"),
         ("pad=ids:1", "can be tried"),
         ("pad=ids:-1:32", "can be tried"),
         ("pad=ids:1:32,64", "can be tried"),

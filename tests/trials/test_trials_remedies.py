@@ -144,6 +144,9 @@ def test_cudagraphs_with_autotuning_have_two_prices():
         (["sdpa=MATH"],
          ["with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):"
           "  # around the compiled calls"]),
+        (["static=table/ids"],
+         ["torch._dynamo.mark_static_address(table)  # once, before the first call",
+          "torch._dynamo.mark_static_address(ids)  # once, before the first call"]),
         (["eager=Net.loss"], ["# Net.loss stays in eager: take its torch.compile away"]),
         (["stance=default"],
          ['torch.compiler.set_stance("default")  # in place of the stance that is set there']),
@@ -160,7 +163,7 @@ def test_every_line_of_code_is_python():
         "mode=default", "dynamic=True", "backend=aot_eager", "fullgraph=True", "options.x=1",
         "torch._inductor.config.freezing=True", "float32_matmul_precision=high", "num_threads=2",
         "no_grad", "inference_mode", "autocast=float16", "sdpa=MATH", "channels_last",
-        "guards=skip", "stance=default", "eager=step",
+        "guards=skip", "stance=default", "eager=step", "static=x",
         "torch.backends.mha._is_fastpath_enabled=False",
     ]  # fmt: skip
     for line in code_of(every):

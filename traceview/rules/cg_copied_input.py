@@ -119,6 +119,7 @@ def _finding(
     if len(inputs) > 1:
         what = f"{inputs[0].name} and {plural(len(inputs) - 1, 'other input')} are"
     known = sum(each.bytes or 0 for each in inputs)
+    arguments = [each.name for each in inputs if each.name.isidentifier()]
     copied = f"{per_step:.3g} per step, {milliseconds(ms)} on the device"
     return Finding(
         code=CODE,
@@ -157,6 +158,7 @@ def _finding(
         snippet=Snippet(
             "python", "torch._dynamo.mark_static_address(tensor)  # once, before the first call"
         ),
+        remedy=(f"static={'/'.join(arguments)}",) if arguments else (),
     )
 
 

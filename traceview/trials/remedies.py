@@ -309,6 +309,9 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
             )
         elif name == "guards":
             options.append(_GUARDS)
+        elif name == "static":
+            call_of = "torch._dynamo.mark_static_address({})  # once, before the first call"
+            before += map(call_of.format, text.split("/"))
         elif name in _LINES:
             lines = _LINES[name].format(value, _quoted(value)).split("\n")
             (around if lines[0].startswith("with ") else before).extend(lines)
