@@ -11,6 +11,7 @@ from itertools import islice
 
 import msgspec
 
+from traceview.diagnosis.callables import MOST_NAMED
 from traceview.diagnosis.explanation import CallPart
 from traceview.diagnosis.job.model import Job
 from traceview.diagnosis.model import Diagnosis
@@ -104,20 +105,20 @@ def _verdict(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
     yield from screen.say(f"{mark} {sentence}", 800, hanging="  ", tone=tone)
     if ended := words.ended(diagnosis):
         yield from screen.say(f"How it ended: {ended}", 200, "  ")
-    each = [region for region in diagnosis.regions if region.speedup is not None]
-    for region in each[:_CALLABLES] if len(each) > 1 else ():
-        mark = "→" if region.headline else "·"
-        yield from screen.say(f"{mark} {region.sentence}", 300, "  ", "    ")
+    timed = [region for region in diagnosis.regions if region.speedup is not None]
+    if len(timed) > MOST_NAMED + 1:  # the sentence has fewer
+        for region in timed[:_CALLABLES]:
+            yield from screen.say(f"· {region.sentence}", 300, "  ", "    ")
     stances = (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
-    timed = [f"{name} {fmt.milliseconds(ms)}" for name, ms in stances if ms is not None]
-    if timed and verdict.outcome not in _SENTENCE_HAS_TIMES:
-        times = " → ".join(timed)
+    known = [f"{name} {fmt.milliseconds(ms)}" for name, ms in stances if ms is not None]
+    if known and verdict.outcome not in _SENTENCE_HAS_TIMES:
+        times = " → ".join(known)
         if verdict.speedup is not None:
             times += f", {fmt.ratio(verdict.speedup)}"
         if verdict.speedup_interval is not None:
             times += f" (95 % interval {fmt.ratio_interval(verdict.speedup_interval)})"
         yield from screen.say(times, 200, "  ")
-    if timed:
+    if known:
         yield from screen.say(words.blocks(diagnosis), 200, "  ")
     limit = phrases.compiled_limit(diagnosis)
     if limit and limit.sentence and limit.limit_ms is not None:

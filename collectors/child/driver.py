@@ -27,6 +27,7 @@ from .compiles import Compiles
 from .config import Config
 from .frames import Frames, Sources
 from .frozen import FrozenWeights
+from .masks import Masks
 from .memory import Memory
 from .modules import EagerCopies, LateHooks, LostWeights
 from .reach import CompileLines, Loops
@@ -65,6 +66,7 @@ class Parts:
     copies: EagerCopies
     loads: LostWeights
     frozen: FrozenWeights
+    masks: Masks
 
     def close_window(self, *, step_ended: bool = True) -> None:
         """End the profiler, in the middle of a step or not; what it keeps is no block's memory."""

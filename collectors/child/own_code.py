@@ -107,7 +107,8 @@ class _Check:
 
     def _compare(self) -> dict[str, Any]:
         torch, began = self._parts.torch, time.monotonic()
-        with _no_optimizer(), self._parts.hooks.looking(self._gate, "eager"):
+        hooks, masks = self._parts.hooks, self._parts.masks
+        with _no_optimizer(), hooks.looking(self._gate, "eager"), masks.looking(torch):
             eager = self._run("eager")
         if self._seeds.moved():
             raise NotReplayed("it draws random numbers, and compiled code draws others")
@@ -116,7 +117,7 @@ class _Check:
         differences(torch, eager, eager)  # a device is waited for
         if (took_s := time.monotonic() - began) > SLOW_CALL_S:
             raise NotReplayed(f"a call in eager takes {took_s:.1f} s")
-        with self._parts.hooks.looking(self._gate, "compiled"):
+        with hooks.looking(self._gate, "compiled"):
             compiled = self._run("compiled", written=eager)
         apart = differences(torch, eager, compiled)
         if not apart:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from .regions import hide_from_dynamo
 from .settings import Setting
 
 #: Where outputs are compared, a size that needs no padding is padded to the next one all the same:
@@ -117,6 +118,7 @@ def marked(
                     stack.callback(delattr, tensor, _MARK)
             return call(*args, **kwargs)
 
+    hide_from_dynamo(with_marks)
     return with_marks
 
 

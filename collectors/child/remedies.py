@@ -259,9 +259,8 @@ class Trial:
         ]
         eager = remedy.named("eager")
         names = {self._name_of(gate.original) for gate in control.gates}
-        if self.throughout:  # what it names may come later
-            names |= set(eager)
-        if unknown := set(eager) - names:
+        unknown = set(eager) - names
+        if unknown and not self.throughout:  # what it names may come later
             raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
         blocks = sorted(remedy.named("blocks"))
         if blocks and not any(self._blocks(gate.original) for gate in control.gates):
@@ -363,9 +362,8 @@ class Trial:
         """``call`` with what is entered around it, and inputs laid out as asked."""
         around, last = self._around(), "channels_last" in self.remedy.named("around")
         pads = [each for each in self.remedy.settings if each.kind == "pad"]
-        for names in self.remedy.named("static").values():
+        if names := self.remedy.named("static").get("static"):
             call = marked(self._torch, call, original or call, names)
-            hide_from_dynamo(call)
         if not around and not last and not pads:
             return call
         padding = Padding(self._torch, pads, call, original or call) if pads else None

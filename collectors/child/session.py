@@ -22,6 +22,7 @@ from .gate import region_of
 from .guards import keep_guard_lines, time_guards
 from .listener import Calls, on_optimizer_step
 from .logs import quiet_stderr
+from .masks import Masks
 from .memory import Memory
 from .modules import EagerCopies, LateHooks, LostWeights
 from .recorder import Recorder, said
@@ -69,6 +70,7 @@ class Session:
             copies=EagerCopies(control, recorder, frames, sources),
             loads=LostWeights(control, recorder, frames, sources),
             frozen=FrozenWeights(control, recorder, frames, sources, lambda: self._driver.step_now),
+            masks=Masks(),
         )
         self._driver = Driver(config, self._parts, self._steady)
         self._regions = Regions(torch, control, recorder, frames, sources)
@@ -313,7 +315,7 @@ class Session:
         with self._last("ceilings", "trials of shapes"):
             from .shape_trials import write_shape_trials
 
-            write_shape_trials(parts.torch, parts.recorder, device=device)
+            write_shape_trials(parts.torch, parts.recorder, parts.masks, device=device)
 
     @contextmanager
     def _last(self, phase: str, what: str) -> Iterator[None]:

@@ -6,7 +6,7 @@ without instructions for float16 may take 30 times as long for a product in it. 
 are read from the last profiler window's trace, the largest ones (by operations) are run again on
 random data as they are and every way there is, in turns: one ``shape_trial`` event each. Attention
 that ran as separate operators is whole in the eager window's trace only, and so is attention with a
-mask. It is timed where the mask is a causal one (`causal_mask`), against ``is_causal=True``.
+mask. It is timed where the mask is a causal one (`masks`), against ``is_causal=True``.
 A Fourier transform is timed where its length has a factor that libraries have no code for, against
 the next length without one. Rows that are looked up are timed where a row's elements lie apart, at
 random places, against a table whose rows lie together; they too are in the eager window's trace
@@ -15,7 +15,6 @@ only, since compiled code looks up in kernels of its own.
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import re
@@ -31,6 +30,7 @@ from statistics import median
 from typing import Any
 
 from .ceilings import free_bytes
+from .masks import Masks
 from .recorder import Recorder
 
 BUDGET_S = 2.0
@@ -39,7 +39,6 @@ MOST_TRACE_BYTES = 64 << 20
 ROUNDS = 5
 AS_IT_IS = "as it is"
 IS_CAUSAL = "is_causal=True"
-_HIDES = -1e3  # added to a score, it leaves nothing of the weight
 _BATCH_S = 1e-3  # calls that are shorter are timed together
 _MOST_CALLS = 200
 
@@ -71,7 +70,7 @@ Work = tuple[str, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], str,
 Act = Callable[[], object]
 
 
-def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
+def write_shape_trials(torch: Any, recorder: Recorder, masks: Masks, *, device: bool) -> None:
     """Time the step's heaviest shapes for about 2 s."""
     deadline = time.monotonic() + BUDGET_S
     traces = dict(_last_traces(recorder.raw / "profile", recorder.pid))
@@ -81,8 +80,10 @@ def write_shape_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
     name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
         for work, count in works.items():
-            if _has_mask(work) and not causal_mask(torch, work[1], work[4]):
-                continue
+            if _has_mask(work):
+                queries, keys = (size[-2] for size in work[1][:2])
+                if not masks.are_causal(torch, queries, keys, work[4]):
+                    continue
             if time.monotonic() >= deadline:
                 recorder.note("trials of shapes", f"the time limit of {BUDGET_S:.0f} s was reached")
                 return
@@ -235,34 +236,6 @@ def _shapes(work: Work) -> tuple[tuple[int, ...], ...]:
     for dim, length in zip(*json.loads(work[4]), strict=True):
         size[dim] = length
     return (tuple(size),)
-
-
-def causal_mask(torch: Any, sizes: tuple[tuple[int, ...], ...], dtype: str) -> bool:
-    """Whether masks of these sizes hide what comes later and nothing else, as ``is_causal`` does.
-
-    The trace has sizes alone: all masks of that dtype and size that are alive are looked at.
-    """
-    rows, columns = sizes[0][-2], sizes[1][-2]
-    if rows != columns or rows < 2:
-        return False
-    kinds, kind = (torch.Tensor, torch.nn.Parameter), getattr(torch, dtype)
-    try:
-        masks = [
-            each
-            for each in gc.get_objects()
-            if type(each) in kinds and each.dtype is kind and each.device.type in ("cpu", "cuda")
-            if each.shape[-2:] == (rows, columns)
-            # Of floats, weights and scores may have that size: masks have nothing above 0.
-            if dtype == "bool" or not bool((each > 0).any())
-        ]
-        causal = torch.ones(rows, columns, dtype=torch.bool).tril()
-        if dtype != "bool":  # what is neither 0 nor hides is a bias, which is_causal has not
-            if any(bool(((each < 0) & (each > _HIDES)).any()) for each in masks):
-                return False
-            masks = [each == 0 for each in masks]
-        return bool(masks) and all(bool((each == causal.to(each.device)).all()) for each in masks)
-    except RuntimeError:  # a tensor without strides, or one of a transform that has ended
-        return False
 
 
 def _operations(work: Work) -> int:

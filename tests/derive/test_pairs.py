@@ -89,6 +89,13 @@ def test_other_work_in_the_block_shows_by_its_calls():
     assert left_out(frame)[5].endswith("1.8 region calls a step, elsewhere 1")
 
 
+def test_replayed_calls_of_one_callable_of_two_are_no_other_work():
+    own = [pair(n, e={"region_calls": 200}, c={"region_calls": 200}) for n in range(7)]
+    again = {"region_calls": 100, "replayed": True}
+    replayed = [pair(n, e=again, c=again) for n in range(7, 14)]
+    assert left_out(pairs_of(*own, *replayed)) == {}
+
+
 def test_one_call_more_at_the_edges_is_no_other_work():
     frame = pairs_of(*(pair(i, steps=5) for i in range(5)), pair(5, steps=5, e={"region_calls": 6}))
     assert frame["used"].all()

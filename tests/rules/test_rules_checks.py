@@ -560,15 +560,18 @@ def test_passing_many_tensors_is_part_of_entering(make, tensors, wrapper_us, lau
 
 
 @pytest.mark.parametrize(
-    ("overhead", "loops", "severities"), [(0.6, 1, ["info"]), (0.6, 0, []), (0.4, 1, [])]
-)
+    ("overhead", "loops", "severities"),
+    [(0.6, 1, ["info"]), (0.6, 0, []), (0.4, 1, ["info"]), (0.25, 1, []), (0.3, 1, [])],
+)  # its work takes 0.3, and Python between the calls the rest of a step of 1 ms
 def test_a_small_call_in_an_inner_loop_is_information(make, overhead, loops, severities):
     stack = [{"file": "/u/train.py", "line": line, "function": "f"} for line in (30, 40)]
     tables = make(
         speedups=speedup(1.5, 1.0),
         accounting=[
             account("overhead", "overhead_cache_lookup", overhead),
-            account("overhead", "overhead_generated_wrapper", 0.3),
+            account("overhead", "overhead_generated_wrapper", 0.1),
+            account("busy", "generated_pointwise", 0.2),
+            account("other", "python", 0.7 - overhead),
         ],
         regions=[{**REGION, "first_call_stack": json.dumps(stack)}],
         source_lines=[

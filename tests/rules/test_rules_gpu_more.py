@@ -946,7 +946,7 @@ class TestCausalMask:
     CALL = "torch._C._nn.scaled_dot_product_attention({});  q = None"
     WITH_MASK = "l_q_, l_q_, l_q_, attn_mask = l_self_allowed_"
 
-    def tables(self, make, arguments=WITH_MASK, way="is_causal=True", ms=0.4):
+    def tables(self, make, arguments=WITH_MASK, way="is_causal=True", ms=0.4, end_checks=()):
         text = (
             "class GraphModule(torch.nn.Module):\n"
             '    def forward(self, L_q_: "f16[2, 4, 64, 16]cuda:0", '
@@ -974,6 +974,7 @@ class TestCausalMask:
             shape_gains=[gain],
             speedups=[{**STEP, "compiled_ms": 2.0}],
             step_counts=[COUNTS],
+            end_checks=list(end_checks),
         )
 
     @pytest.mark.parametrize("arguments", [WITH_MASK, "l_q_, l_q_, l_q_, l_self_allowed_, 0.0"])
@@ -981,6 +982,12 @@ class TestCausalMask:
         (finding,) = found(ind_causal_mask, self.tables(make, arguments))
         assert "reads self.allowed, a causal mask" in finding.title
         assert (finding.location.line, finding.cost.ms_per_step) == (9, pytest.approx(0.6))
+
+    def test_a_mask_that_the_graph_computes_is_known_by_a_call_made_again(self, make):
+        computed = "l_q_, l_q_, l_q_, attn_mask = biased"
+        tables = self.tables(make, computed, end_checks=[{"compared": True, "region_id": 0}])
+        (finding,) = found(ind_causal_mask, tables)
+        assert "reads biased, a causal mask" in finding.title
 
     @pytest.mark.parametrize(
         "other",

@@ -190,9 +190,10 @@ def _judge(pairs: list[Pair], never_quiet: bool) -> None:
     if len(kept) - len(small) >= ENOUGH_FULL_SIZE and not needed:
         for pair in small:
             pair.left_out = f"warming up: blocks of {pair.steps} steps, later ones of {largest}"
-    full = [pair for pair in kept if pair.steps >= FULL_SIZE * largest]
-    if len(full) >= ENOUGH_TO_JUDGE:
-        _leave_out_other_work(full)
+    for replayed in (False, True):  # a replayed call is one of perhaps several in a step
+        full = [p for p in kept if p.steps >= FULL_SIZE * largest and bool(p.replayed) is replayed]
+        if len(full) >= ENOUGH_TO_JUDGE:
+            _leave_out_other_work(full)
     used = [pair for pair in kept if pair.left_out is None]
     most = FULL_SIZE * max((pair.length for pair in used), default=0.0)
     for pair in used:

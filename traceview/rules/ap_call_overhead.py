@@ -15,8 +15,8 @@ the device waited for. Where a call checks 100 tensors or more, that includes wh
 wrapper takes beyond its launches: it unpacks and passes on each of them.
 
 A small call that got faster, or no slower, is information where it stands in a loop inside another
-loop, and entering it, without the generated wrapper, takes more than half of the compiled step:
-more than its work. The cost is then all of that: one entry around the inner loop pays it once.
+loop, and entering it takes more than 30 % of the compiled step and more than its work: kernels and
+the generated wrapper. The cost is then all of that: one entry around the inner loop pays it once.
 
 ## What to do
 Compile a larger piece: the function that holds the loop, not its body. Or run this one in eager.
@@ -27,7 +27,6 @@ With fixed shapes on a GPU, `mode="reduce-overhead"` removes the launches as wel
 - `least_overhead_share`: part of the compiled step that entering must take, or:
 - `least_loss_share`: part of what the step lost, gains elsewhere not taken off.
 - `least_ratio`: compiled over eager time of a step that it must reach.
-- `most_of_step`: the same where compiling does not hurt.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_profiling_torch_compile.html
@@ -93,8 +92,6 @@ _NO_PART = ("unexplained", "machine_speed")
 LEAST_OVERHEAD_SHARE = 0.30
 #: From here on it is the main cause, however small a part of the step.
 LEAST_LOSS_SHARE = 0.50
-#: From here on entering takes longer than all that it is for.
-MOST_OF_STEP = 0.50
 #: Compiled over eager time of a step from which compiling clearly hurts.
 LEAST_RATIO = 1.1
 #: Tensors of one call from which handling each of them is no small part of entering it.
@@ -123,7 +120,6 @@ def check(
     least_overhead_share: float = LEAST_OVERHEAD_SHARE,
     least_loss_share: float = LEAST_LOSS_SHARE,
     least_ratio: float = LEAST_RATIO,
-    most_of_step: float = MOST_OF_STEP,
 ) -> Iterator[Finding]:
     """At most one finding: at the region that is called most, about all that a step enters."""
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
@@ -133,8 +129,8 @@ def check(
     if not (hurts or _in_inner_loop(tables, entered)):
         return
     tensors, handling, evidence = _handling(tables) if hurts else (0, 0.0, [])
-    overhead = _entering_ms(tables, compiled, launches=hurts, more=handling)
-    least, share = most_of_step * compiled, overhead / compiled
+    overhead, work = _entering_ms(tables, compiled, launches=hurts, more=handling)
+    least, share = max(least_overhead_share * compiled, work), overhead / compiled
     if hurts:
         least = min(least_overhead_share * compiled, least_loss_share * _lost_ms(tables))
     if not is_timed(tables) or overhead <= least:
@@ -224,8 +220,10 @@ def _handling(tables: Tables) -> tuple[int, float, list[Evidence]]:
     return most["guards"], ms, evidence
 
 
-def _entering_ms(tables: Tables, compiled: float, *, launches: bool, more: float) -> float:
-    """What of a timed step of ``compiled`` ms entering compiled code takes.
+def _entering_ms(
+    tables: Tables, compiled: float, *, launches: bool, more: float
+) -> tuple[float, float]:
+    """What of a timed step of ``compiled`` ms entering compiled code takes, and its work.
 
     ``launches``: with what launches its kernels, which one entry for many calls still runs.
     ``more``: what is counted as a device's wait for launches and is no launch's.
@@ -238,11 +236,15 @@ def _entering_ms(tables: Tables, compiled: float, *, launches: bool, more: float
         if (row["kind"] == "overhead" or row["category"] in _WAITED_FOR)
         and row["category"] not in without
     )
+    work: float = sum(
+        row["ms"] for row in accounts if row["kind"] == "busy" or row["category"] in without
+    )
     # Where the profiled step was a slower one than those that were timed, each part was; where it
     # was a faster one, so far as the machine's speed is why.
     parts: float = sum(row["ms"] for row in accounts if row["kind"] not in _NO_PART)
     speed: float = sum(row["ms"] for row in accounts if row["kind"] == "machine_speed")
-    return overhead * min(1.0 + max(0.0, speed) / parts, compiled / parts) if parts else overhead
+    scale = min(1.0 + max(0.0, speed) / parts, compiled / parts) if parts else 1.0
+    return overhead * scale, work * scale
 
 
 def _lost_ms(tables: Tables) -> float:

@@ -8,11 +8,12 @@ With `is_causal=True` it leaves that half out. On a GPU the mask also rules out 
 `torch.compile` does not look at the values of a mask.
 
 ## Evidence
-A call of `scaled_dot_product_attention` in Dynamo's graph, with a mask that the graph is given. At
-the script's end all masks of that size that are still alive are looked at. Where they hide what
-comes later and nothing else, and add no bias, attention of the step's own sizes is timed with a
-mask and with `is_causal=True`, forward only. The saving is that part of the attention in a compiled
-step.
+A call of `scaled_dot_product_attention` in Dynamo's graph, with a mask. At the script's end one
+call is made again in eager, and its masks are looked at; where that can't be, all masks of that
+size that are still alive. Where they hide what comes later and nothing else, and add no bias,
+attention of the step's own sizes is timed with a mask and with `is_causal=True`, forward only. The
+saving is that part of the attention in a compiled step. A mask that also hides padding counts as
+causal if that call has none.
 
 ## What to do
 Pass `is_causal=True`, and no mask. Where a mask also hides padding, look at
@@ -106,6 +107,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
 def _calls(tables: Tables) -> dict[str, list[str]]:
     """Line of attention with a mask in compiled code → what the user calls the mask, if known."""
     found: dict[str, list[str]] = {}
+    made_again = any(row["compared"] for row in first_rank(rows(tables, "end_checks")))
     graphs: list[Row] = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     for row in graphs:
         if _ATTENTION not in (text := row["text"] or ""):
@@ -115,10 +117,12 @@ def _calls(tables: Tables) -> dict[str, list[str]]:
         for node in graph.operations:
             given = _MASK.search(node.args) if _ATTENTION in node.target else None
             mask = given and (given[1] or given[2])
-            # Another name or a view: what the graph computes is no tensor that was looked at.
-            while mask not in names and (behind := graph.nodes.get(mask or "")):
-                same = behind.inputs and (not behind.target or behind.word in VIEW_WORDS)
-                mask = behind.inputs[0] if same else None
-            if mask in names and node.user_line:
-                found.setdefault(node.user_line, []).append(names[mask])
+            # Another name or a view; what the graph computes was looked at in a call made again.
+            while mask and mask not in names and (behind := graph.nodes.get(mask)):
+                if not behind.inputs or (behind.target and behind.word not in VIEW_WORDS):
+                    break
+                mask = behind.inputs[0]
+            known = mask in names or (mask in graph.nodes and made_again)
+            if mask and known and node.user_line:
+                found.setdefault(node.user_line, []).append(names.get(mask, mask))
     return found

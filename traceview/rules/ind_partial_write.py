@@ -137,7 +137,8 @@ _EXPLAINED = {
     ),
     "new": (
         "In the graph each write makes a new tensor of the one before. Inductor fuses them into "
-        "one loop, which chooses between old and new once for each write and element."
+        "loops through the whole tensor, which choose between old and new for each write and "
+        "element; a GPU reads and writes all of it in each kernel."
     ),
 }
 _REMEDIES = {
@@ -195,7 +196,7 @@ def _title(row: Row, where: str) -> str:
         )
     return (
         f"{row['writes']:,} writes in a row{where} go through all {row['elements']:,} elements of "
-        "a tensor, each of them"
+        "a tensor again and again"
     )
 
 

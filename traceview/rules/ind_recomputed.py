@@ -9,9 +9,9 @@ the eager operators that it replaced, or the repeated evaluations take much of t
 Inductor writes what computes a value into every loop that uses it, to save the memory traffic of a
 tensor in between. A value that is broadcast is then computed again for every row, one that two
 loops use is computed in both, and one of a table that is indexed (`table[codes]`, an embedding) for
-every index. An addition costs nothing there; a function costs more than the
-traffic. On a CPU Inductor keeps results of exp, log, tanh and sigmoid that are used again, and of
-long expressions, but no others.
+every index. An addition costs nothing there; a function costs more than the traffic. On a CPU
+Inductor keeps results of exp, log, tanh and sigmoid that are used again, and of long expressions,
+but no others.
 
 ## Evidence
 The kernel's source: evaluations of the function in its loops, and how many different values there
@@ -19,8 +19,8 @@ are among them, from what the loads' indices name and the range that a loaded in
 The cost is what the kernel takes longer than the eager operators of the same group, which is
 measured, and no more than the eager operator takes for as many values. Where the kernel is faster
 than they are, it is what the eager operator takes for the repeated values, and at most their part
-of the kernel's instructions; on a GPU nothing, as arithmetic mostly hides behind memory there.
-Information where compiling helped as a whole.
+of the kernel's instructions; on a GPU, where arithmetic mostly hides behind memory, also no more
+than what the kernel takes longer than its bytes do. Information where compiling helped as a whole.
 
 ## What to do
 `realize_opcount_threshold` 0 in the options of `torch.compile` makes Inductor store every result

@@ -57,7 +57,7 @@ compare. If nothing helps, report the kernel upstream with torch's own fx_graph_
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import polars as pl
 
@@ -113,6 +113,7 @@ LEAST_BUSY = 0.30
 SHORT_MS = 0.05
 #: Instructions of a 64-bit quotient or remainder whose divisor is not known when compiling.
 LONG_DIVISION = 100
+_ADDING = ("index_add", "scatter_add", "index_put", "scatter_reduce", "embedding_dense_backward")
 _DIVIDING = ("remainder", "fmod", "floor_divide", "div")
 _BATCHED = {"aten::bmm": 0, "aten::baddbmm": 1}
 #: Arithmetic that takes more than this part of the kernel's time may be what makes it slow.
@@ -348,8 +349,20 @@ def _few_programs(tables: Tables, step: float, least_share: float) -> Iterator[F
         )
 
 
+def _lines(tables: Tables, code: Row, operators: Collection[str]) -> list[Location]:
+    """The kernel's lines, those first where eager calls one of these operators."""
+    known = locations(code["user_lines"] or ())
+    eager = first_rank(rows(tables, "matched_kernels", stance="eager"))
+    called = [
+        Location(one["file"], one["line"])
+        for one in sorted(eager, key=lambda one: -(one["ms"] or 0.0))
+        if (one["cpu_op"] or "").removeprefix("aten::").rstrip("_") in operators
+    ]
+    return list(dict.fromkeys([*(place for place in called if place in known), *known]))
+
+
 def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: float) -> Finding:
-    places = locations(code["user_lines"] or ())
+    places = _lines(tables, code, _ADDING)
     where = f" at {short(places[0])}" if places else ""
     lost = row["ms"] - copy_ms
     return _finding(
@@ -376,14 +389,7 @@ def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: flo
 
 
 def _dividing(tables: Tables, row: Row, code: Row, divisions: int, dividing_ms: float) -> Finding:
-    known = locations(code["user_lines"] or ())
-    eager = first_rank(rows(tables, "matched_kernels", stance="eager"))
-    divided = [
-        Location(one["file"], one["line"])
-        for one in sorted(eager, key=lambda one: -(one["ms"] or 0.0))
-        if (one["cpu_op"] or "").removeprefix("aten::").rstrip("_") in _DIVIDING
-    ]
-    places = list(dict.fromkeys([*(place for place in divided if place in known), *known]))
+    places = _lines(tables, code, _DIVIDING)
     where = f" at {short(places[0])}" if places else ""
     lost = min(dividing_ms, row["ms"])
     return _finding(

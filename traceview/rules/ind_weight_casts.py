@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules._weight_copies import FREEZING, copied
-from traceview.rules.kit import Cost, Finding, Snippet, Tables, first_rank, line_of, rows
+from traceview.rules.kit import Cost, Finding, Snippet, Tables, first_rank, line_of, rows, short
 from traceview.torchtext.dtypes import is_integer
 
 CODE = "TV429"
@@ -54,21 +54,23 @@ LEAST_SHARE = 0.10
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
-    """At most one finding: all weights, at the line of the kernel that casts longest."""
+    """At most one finding: all weights, at autocast's line, or the one of most casts."""
     if not (found := copied(tables, "dtype", least_share)):
         return
     dtype, stored = (found.rows[0][key] for key in ("dtype", "stored"))
     quantised = is_integer(stored)
     contexts = (line_of(row) for row in first_rank(rows(tables, "noted_lines", kind="autocast")))
-    also = [*found.places[1:3], *filter(None, contexts)]
+    asked = [] if quantised else list(filter(None, contexts))
+    places = [*asked[:1], *found.places[:2], *asked[1:]]
+    made = f"made of {stored}" if quantised else f"cast to {dtype}"
+    what = f"Weights{found.where} are {made}"
+    if asked:
+        what = f"Autocast at {short(asked[0])} casts weights to {dtype}"
     yield Finding(
         code=CODE,
         rule="ind-weight-casts",
         severity=found.severity,
-        title=(
-            f"Weights{found.where} are {'made of ' + stored if quantised else 'cast to ' + dtype} "
-            f"in every call: {found.share} of the step"
-        ),
+        title=f"{what} in every call: {found.share} of the step",
         explanation=(
             f"The compiled graph casts {found.weights}, in each call. "
             + (
@@ -81,7 +83,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         ),
         cost=Cost(found.ms, None, "kernels that cast weights, as profiled"),
         confidence="derived",
-        location=found.places[0] if found.places else None,
+        location=places[0] if places else None,
         about=found.about,
         evidence=found.evidence("casts"),
         what_to_do=(
@@ -98,6 +100,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             else f"model = model.to(torch.{dtype})",
         ),
         remedy=FREEZING,
-        also_at=tuple(also[:3]),
+        also_at=tuple(places[1:4]),
         weighs=True,
     )

@@ -23,7 +23,7 @@ AGAIN = "\n".join(
 )
 
 
-def facts(source, eager, *, compiled_ms=10.0, step_ms=20.0):
+def facts(source, eager, *, compiled_ms=10.0, step_ms=20.0, clock="host", limits=()):
     """Rows of both tables for a kernel of ``compiled_ms``; ``eager``: operator → ms, line 7."""
     eager_ms = sum(eager.values())
     operators = [
@@ -36,7 +36,14 @@ def facts(source, eager, *, compiled_ms=10.0, step_ms=20.0):
     lines = ["/u/a.py:9", "/u/a.py:7"]
     generated = {"pass": "cold", "kernel_name": "cpp_fused_0", "source_code": source}
     given = {
-        "matched_kernels": [{**KERNEL, "count": 1.0, "ms": compiled_ms}, *operators],
+        "matched_kernels": [
+            {**KERNEL, "count": 1.0, "ms": compiled_ms, "clock": clock},
+            *operators,
+        ],
+        "kernel_limits": [
+            {"stance": "compiled", "name": "cpp_fused_0", "ms": compiled_ms, **each}
+            for each in limits
+        ],
         "waterfall_rows": [part],
         "generated_kernels": [{**generated, "user_lines": lines}],
         "speedups": [{"pass": "cold", "compiled_ms": step_ms}],
@@ -110,3 +117,19 @@ def test_what_a_kernel_repeats_is_priced_where_it_is_faster_than_eager_too():
     (again,) = (row for row in rows if row["why"] == "recomputed")
     # One of the two evaluations: 20 of 42 instructions.
     assert (again["slower_ms"], again["repeated_ms"]) == (0.0, pytest.approx(10.0 * 20 / 42))
+
+
+@pytest.mark.parametrize(
+    ("limits", "repeated_ms"),
+    [
+        ([], None),  # behind memory, for all that is known
+        ([{"bound": "memory", "floor_ms": 9.0}], None),
+        ([{"bound": "neither", "floor_ms": 7.0}], 3.0),
+        ([{"bound": "neither", "floor_ms": 1.0}], 10.0 * 20 / 42),
+    ],
+)
+def test_on_a_device_what_is_repeated_costs_what_does_not_hide_behind_memory(limits, repeated_ms):
+    eager = {"aten::pow": 1.0, "aten::add": 20.0}
+    rows, _ = facts(AGAIN, eager, clock="device", limits=limits)
+    (again,) = (row for row in rows if row["why"] == "recomputed")
+    assert again["repeated_ms"] == (repeated_ms and pytest.approx(repeated_ms))

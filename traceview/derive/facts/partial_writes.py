@@ -1,4 +1,5 @@
-"""Writes to a part of a tensor for which generated code goes through all of it.
+"""
+Writes to a part of a tensor for which generated code goes through all of it.
 
 Table ``partial_writes``: writes in place that are none in compiled code.
 
@@ -11,17 +12,19 @@ post-grad graph. Where one is left, its C++ kernel chooses for each element of t
 - stores what is read again in between (``price[:, k]`` of the write before) in a tensor of its own,
   which is as large as the whole: memory that eager never touches.
 
-Triton kernels copy the tensor before and after the write, where it is an input; their time is by
-the bytes that they move. AOTAutograd makes such writes of plain ones where inputs are views of one
-storage (``keys, values = cache.unbind(3)``): the graph then has that storage as one input.
+Triton kernels copy the tensor before and after the write, where it is an input, or once for every
+few of several writes in a row; their time is by the bytes that they move. AOTAutograd makes such
+writes of plain ones where inputs are views of one storage (``keys, values = cache.unbind(3)``): the
+graph then has that storage as one input.
 
-Table ``whole_copies``: an input of the graph of which the script asks for a changed copy
-(``table = table.index_copy(0, at, rows)``). Eager copies all of it as well.
+Table ``whole_copies``: an input of the graph of which the script asks for a changed copy (``table =
+table.index_copy(0, at, rows)``). Eager copies all of it as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
@@ -102,21 +105,21 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
         return None
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     times, moved, result = fusion_times(tables), _bytes_moved(tables), []
+    found = []
     for kernel, origin, known in _with_changes(tables, ran, wasteful_writes):
         lines = origin["user_lines"] or ()
         back = not lines and _COPY in (kernel["ops"] or ())  # it has no line
-        mine = [w for w in known if w.line in lines or (back and w.to_input)]
-        cost = None
-        if mine and kernel["clock"] == "host":
+        if mine := [w for w in known if w.line in lines or (back and w.to_input)]:
+            size = moved.get((kernel["name"], kernel["compile_id"]), 0)
+            found.append((kernel, origin, mine, size))
+    # Triton kernels read all of the tensor and write it.
+    whole = Counter(w for _, _, mine, size in found for w in mine if size >= 2 * w.bytes)
+    for kernel, origin, mine, size in found:
+        if kernel["clock"] == "host":
             cost = _of_loops(tables, ran, times, kernel, origin, mine)
-        elif mine and (size := moved.get((kernel["name"], kernel["compile_id"]))):
-            # A Triton kernel: by the bytes that it moves.
-            copied = [write for write in mine if write.to_input and size >= 2 * write.bytes]
-            if copied and (ms := kernel["ms"]):
-                largest = max(copied, key=lambda write: write.bytes)
-                share = 2 * largest.bytes / size
-                slower = ms * share * (1 - largest.changed / largest.elements)
-                cost = {**largest.row, "ms": ms, "share": share, "slower_ms": slower}
+        else:
+            copied = [w for w in mine if size >= 2 * w.bytes and (w.to_input or whole[w] > 1)]
+            cost = _of_bytes(kernel, copied, size, whole) if copied and kernel["ms"] else None
         if cost is not None:
             stored = tables.once(_stored, origin["compile_key"])
             places = dict.fromkeys(stored.get(write.line, write.line) for write in mine)
@@ -130,6 +133,18 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
                 }
             )
     return from_rows("partial_writes", result)
+
+
+def _of_bytes(kernel: Row, copied: list[Write], size: int, whole: Mapping[Write, int]) -> Row:
+    """Columns of ``partial_writes`` of a Triton kernel, by the ``size`` of what it moves.
+
+    A new tensor has to be written once, whatever the number of kernels that do (``whole``).
+    """
+    largest = max(copied, key=lambda write: write.bytes)
+    share = 2 * largest.bytes / size
+    needed = largest.changed / largest.elements if largest.to_input else 1 / whole[largest]
+    slower = kernel["ms"] * share * (1 - needed)
+    return {**largest.row, "ms": kernel["ms"], "share": share, "slower_ms": slower}
 
 
 def _of_loops(

@@ -73,6 +73,13 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     origins = Origins(tables)
     known: dict[tuple[str, _Launch], list[Row]] = {}
+    # On a device, arithmetic mostly hides behind memory: the part of a kernel where it can't.
+    limited = tables["kernel_limits"].filter(stance="compiled", bound="neither")
+    beyond = {
+        (row["name"], row["compile_id"]): 1 - (row["floor_ms"] or 0.0) / row["ms"]
+        for row in limited.iter_rows(named=True)
+        if row["ms"]
+    }
     launches = _Launch.of_step(tables)
     groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for kernel in kernels.iter_rows(named=True):
@@ -90,7 +97,9 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
                 "user_lines": origin["user_lines"],
                 "count": kernel["count"] or 0.0,
                 "profiled_ms": kernel["ms"] or 0.0,
-                "hidden": kernel["clock"] == "device",
+                "shows": 1.0
+                if kernel["clock"] != "device"
+                else beyond.get((kernel["name"], kernel["compile_id"]), 0.0),
             }
             for fact in known[seen]
         )
@@ -289,7 +298,7 @@ def _priced(rows: list[Row], group: _Group) -> None:
             lines.insert(0 if at_loaded else len(lines), line)
             row["reader_line"] = line
         row["user_lines"] = list(dict.fromkeys([*lines, *(row["user_lines"] or ())]))
-        share, more, hidden = row.pop("share"), row.pop("more", ()), row.pop("hidden")
+        share, more, shows = row.pop("share"), row.pop("more", ()), row.pop("shows")
         at_most = (row["ms"] or 0.0) * min(1.0, share)
         if more and all(calls.values()):
             # Once more is one more call of the eager operator.
@@ -310,9 +319,8 @@ def _priced(rows: list[Row], group: _Group) -> None:
             counted = min(1.0, share)
             longest = _LONGEST * counted / (1 + (_LONGEST - 1) * counted)
             at_most = min(at_most, (row["ms"] or 0.0) * min(part, longest))
-            # On a device, arithmetic mostly hides behind memory.
-            if row["ms"] is not None and not hidden:
-                row["repeated_ms"] = min(at_most, row["ms"] * share)
+            if row["ms"] is not None and shows:
+                row["repeated_ms"] = min(at_most, row["ms"] * min(share, shows))
         row["idle_ms"] = None
         if row["why"] == FEW_PROGRAMS and row["count"]:
             row["idle_ms"] = at_most if row["profiled_ms"] >= _SHORT_MS * row["count"] else 0.0

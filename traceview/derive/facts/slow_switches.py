@@ -156,11 +156,12 @@ def _kernels(tables: Tables, name: str) -> Row:
 
     Empty where the switch has none, or no profile shows them.
     """
-    ran = frame(tables, "kernel_groups", stance="compiled", clock="device")
+    ran = frame(tables, "kernel_groups", stance="compiled")
     if name not in _KERNELS or ran.is_empty():
         return {}
+    on_device = "device" in ran["clock"]
     ran = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
-    ran = ran.filter(pl.col("cpu_op").str.contains(_KERNELS[name]))
+    ran = ran.filter(pl.col("cpu_op" if on_device else "name").str.contains(_KERNELS[name]))
     return {"kernels": float(ran["count"].sum()), "ms": float(ran["ms"].sum())}
 
 
