@@ -77,6 +77,8 @@ LEAST_SHARE = NOTABLE_SHARE
 #: An input that is less of what is copied than this is not named.
 _LEAST_OF_ALL = 0.10
 _COPYING = "aten::_foreach_copy_"
+#: Before torch 2.13 the key of AOTAutograd's cache does not tell marked tensors from others.
+_NO_CACHE = "torch._functorch.config.enable_autograd_cache=False"
 #: Of a tensor's annotation.
 _SHAPE = re.compile(r"^[^\[\]]*\[([^\]]*)\]")
 #: In Dynamo's names of what belongs to a module, and so stays where it is.
@@ -158,7 +160,7 @@ def _finding(
         snippet=Snippet(
             "python", "torch._dynamo.mark_static_address(tensor)  # once, before the first call"
         ),
-        remedy=(f"static={'/'.join(arguments)}",) if arguments else (),
+        remedy=(f"static={'/'.join(arguments)}", _NO_CACHE) if arguments else (),
     )
 
 

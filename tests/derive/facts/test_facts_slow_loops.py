@@ -119,17 +119,29 @@ def test_what_a_kernel_repeats_is_priced_where_it_is_faster_than_eager_too():
     assert (again["slower_ms"], again["repeated_ms"]) == (0.0, pytest.approx(10.0 * 20 / 42))
 
 
+TRITON = """
+@triton.jit
+def triton_poi_fused_lgamma_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 4096
+    x0 = (xindex % 16)
+    x1 = xindex
+    tmp0 = tl.load(in_ptr0 + (x0), None)
+    tmp1 = libdevice.lgamma(tmp0)
+    tl.store(out_ptr0 + (x1), tmp1, None)
+"""
+
+
 @pytest.mark.parametrize(
-    ("limits", "repeated_ms"),
+    ("limits", "store", "repeated_ms"),
     [
-        ([], None),  # behind memory, for all that is known
-        ([{"bound": "memory", "floor_ms": 9.0}], None),
-        ([{"bound": "neither", "floor_ms": 7.0}], 3.0),
-        ([{"bound": "neither", "floor_ms": 1.0}], 10.0 * 20 / 42),
+        ([], "tl.store(out_ptr0 +", None),  # behind memory, for all that is known
+        ([{"bound": "memory", "floor_ms": 9.0}], "tl.store(out_ptr0 +", None),
+        ([{"bound": "neither", "floor_ms": 7.0}], "tl.store(out_ptr0 +", 3.0),
+        ([{"bound": "neither", "floor_ms": 7.0}], "tl.atomic_add(out_ptr0 +", None),
     ],
 )
-def test_on_a_device_what_is_repeated_costs_what_does_not_hide_behind_memory(limits, repeated_ms):
-    eager = {"aten::pow": 1.0, "aten::add": 20.0}
-    rows, _ = facts(AGAIN, eager, clock="device", limits=limits)
+def test_on_a_device_what_is_repeated_costs_what_does_not_hide(limits, store, repeated_ms):
+    source = TRITON.replace("tl.store(out_ptr0 +", store)
+    rows, _ = facts(source, {"aten::lgamma": 12.0}, clock="device", limits=limits)
     (again,) = (row for row in rows if row["why"] == "recomputed")
     assert again["repeated_ms"] == (repeated_ms and pytest.approx(repeated_ms))

@@ -74,10 +74,10 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     origins = Origins(tables)
     known: dict[tuple[str, _Launch], list[Row]] = {}
     # On a device, arithmetic mostly hides behind memory: the part of a kernel where it can't.
-    limited = tables["kernel_limits"].filter(stance="compiled", bound="neither")
+    limits = tables["kernel_limits"].filter(stance="compiled", bound="neither")
     beyond = {
         (row["name"], row["compile_id"]): 1 - (row["floor_ms"] or 0.0) / row["ms"]
-        for row in limited.iter_rows(named=True)
+        for row in limits.iter_rows(named=True)
         if row["ms"]
     }
     launches = _Launch.of_step(tables)
@@ -89,6 +89,10 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
         seen = text, launches.get(kernel["name"], _Launch())
         if seen not in known:
             known[seen] = list(_reasons(*seen))
+        shows = 1.0
+        if kernel["clock"] == "device":  # atomics and the like may be what the rest of it is
+            limited = beyond.get((kernel["name"], kernel["compile_id"]), 0.0)
+            shows = limited if instructions(text) else 0.0
         groups[kernel["pass"], kernel["rank"], kernel["group_id"]] += (
             {
                 **{key: origin[key] for key in ("compile_key", "compile_id", "raw_file")},
@@ -97,9 +101,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
                 "user_lines": origin["user_lines"],
                 "count": kernel["count"] or 0.0,
                 "profiled_ms": kernel["ms"] or 0.0,
-                "shows": 1.0
-                if kernel["clock"] != "device"
-                else beyond.get((kernel["name"], kernel["compile_id"]), 0.0),
+                "shows": shows,
             }
             for fact in known[seen]
         )
