@@ -20,6 +20,14 @@ def bank(x, n):
         out[t] = x * t
     return out
 """
+ROWS = """
+def legendre(x, degree):
+    basis = torch.ones(degree, x.shape[0])
+    basis[1] = x
+    for n in range(2, degree):
+        basis[n] = (2 * x * basis[n - 1] - basis[n - 2]) / n
+    return basis
+"""
 OPERATOR = """
 @torch.library.custom_op("cells::leak", mutates_args=())
 def leak(v: torch.Tensor) -> torch.Tensor:
@@ -115,6 +123,13 @@ LOST = {  # rule, what the line says, text, what goes → what comes
         ("out[t] = x * t", "out.append(x * t)"),
         ("    return", "    out = torch.stack(out)\n    return"),
     ),
+    "rows that are read again": (
+        "ind-partial-write",
+        "basis[n] =",
+        ROWS,
+        ("torch.ones(degree, x.shape[0])", "list(torch.ones(degree, x.shape[0]).unbind(0))"),
+        ("return basis", "return torch.stack(basis)"),
+    ),
     "a column through a view": (
         "ind-partial-write",
         "columns[i] =",
@@ -201,6 +216,15 @@ NEARLY = {  # rule, what the line says, text, what makes it another thing
     "a loop that ends early": (
         *("ind-partial-write", "out[t]", SIZED),
         *("        out[t]", "        if t > 3:\n            break\n        out[t]"),
+    ),
+    "rows that are used before they are complete": (
+        *("ind-partial-write", "basis[n] =", ROWS, "basis[n - 2]", "basis.sum(0)"),
+    ),
+    "rows by a tensor's value": (
+        *("ind-partial-write", "basis[n] =", ROWS, "basis[n - 2]", "basis[order]"),
+    ),
+    "rows of a tensor that is given": (
+        *("ind-partial-write", "basis[n] =", ROWS, "torch.ones(degree, x.shape[0])", "x"),
     ),
     "a part that is read again": (
         *("ind-partial-write", "out[:, t] =", STACKED),

@@ -109,7 +109,10 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "ind-slower-fusion": (Pattern(inside.called_apart),),
     "ind-scalar-loop": (Pattern(inside.called_apart), Pattern(operators.laid_out)),
-    "ind-partial-write": (Pattern(operators.stacked), Pattern(operators.assigned_to_part)),
+    "ind-partial-write": (
+        *(Pattern(operators.stacked), Pattern(operators.kept_as_rows)),
+        Pattern(operators.assigned_to_part),
+    ),
     "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
     "ap-debug-switch": (Pattern(operators.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),

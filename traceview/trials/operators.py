@@ -323,6 +323,47 @@ def stacked(source: Source, line: int) -> Changes:
         ]
 
 
+def kept_as_rows(source: Source, line: int) -> Changes:
+    """A tensor that loops write and read row by row (``x[n] = f(x[n - 1])``) → a list of its rows.
+
+    What uses all of it after them gets ``torch.stack`` of the list.
+    """
+    write = source.at(line, ast.Assign)
+    function = source.owner(write) if write else None
+    target = write.targets[0] if write and len(write.targets) == 1 else None
+    if write is None or function is None or not isinstance(target, ast.Subscript):
+        return
+    name, nodes = dotted(target.value), list(ast.walk(function))
+    names = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
+    stores = [node for node in names if not isinstance(node.ctx, ast.Load)]
+    made = source.parents[stores[0]] if len(stores) == 1 else None
+    if not isinstance(made, ast.Assign) or not isinstance(made.value, ast.Call):
+        return
+    loops = [each for each in nodes if isinstance(each, ast.For) and write in ast.walk(each)]
+    if not loops or not source.imports("torch"):
+        return
+    ranges = (each for each in nodes if isinstance(each, ast.For) and called(each.iter) == "range")
+    counters = {dotted(each.target) for each in ranges}
+    end = max(source.lines([each])[1] for each in loops)
+    changes = [(*source.span(made.value), f"list({source.of(made.value)}.unbind(0))")]
+    read = False  # or `stacked` does it
+    for use in names:
+        above = source.parents[use]
+        if isinstance(above, ast.Subscript) and above.value is use:
+            read |= isinstance(above.ctx, ast.Load)
+            whole = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
+            if not all(isinstance(each, whole) for each in ast.walk(above.slice)):
+                return
+            if not loaded([above.slice]) <= counters:
+                return
+        elif use not in stores:
+            if source.span(use)[0] < end:
+                return  # all of it, before the rows are complete
+            changes.append((*source.span(use), f"torch.stack({name})"))
+    if read:
+        yield changes
+
+
 def assigned_to_part(source: Source, line: int) -> Changes:
     """``x[a:b] += y`` → ``x[a:b] = x[a:b] + (y)``, in all of the function.
 
