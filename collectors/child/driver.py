@@ -267,7 +267,8 @@ class Driver:
             self._calm_threads(order.stance)
             parts.timer.drain()
             parts.threads.look(self.step)
-            parts.stances.take(order.stance, parts.trials.on(order.stance))
+            trial = parts.trials.current if order.stance == "trial" else None
+            parts.stances.take(order.stance, trial)
         elif isinstance(order, plan.BeginTrial) and order.again:
             parts.timer.settle(wait=True)
             parts.trials.compile_again(self.step)

@@ -67,6 +67,8 @@ class Trials:
         self._torch, self._frames, self._control = torch, frames, control
         self._recorder, self._memory = recorder, memory
         self._remedies = {each["name"]: each for each in config.trials}
+        given = ((each["name"], each.get("settings") or ()) for each in config.trials)
+        self._settings = [(name, str(setting)) for name, settings in given for setting in settings]
         self._caches, self._debug = config.trial_caches, config.trial_debug
         self._throughout = config.throughout
         self._begun = 0
@@ -90,16 +92,14 @@ class Trials:
     @property
     def variants(self) -> dict[str, int]:
         """Names of those with another recompile limit, and that."""
-        found = {}
-        for name, remedy in self._remedies.items():
-            for setting in map(str, remedy.get("settings") or ()):
-                if match := _LIMIT.fullmatch(setting):
-                    found[name] = int(match[1])
-        return found
+        return {n: int(found[1]) for n, each in self._settings if (found := _LIMIT.fullmatch(each))}
 
-    def on(self, stance: str) -> Trial | None:
-        """The current one, in the stance that it is."""
-        return self.current if stance == "trial" else None
+    def leave(self, step: int) -> None:
+        """End what compiles functions outside of the script's callables: replays call none."""
+        outside = {name for name, each in self._settings if each.startswith("compile=")}
+        if self.current is not None and self.current.name in outside:
+            self.end(step, state="unfinished")
+        self._ended |= outside
 
     @property
     def all_timed(self) -> bool:

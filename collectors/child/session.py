@@ -250,6 +250,7 @@ class Session:
         from .repeat import WHAT, replay_calls, unmeasured
 
         driver, config, taker = self._driver, self._config, self._taker
+        self._parts.trials.leave(driver.step)
         trials = self._parts.trials.left if config.mode == "trials" else []
         wanted = (config.mode == "paired" or trials) and unmeasured(self._parts.control)
         # An exception or Ctrl-C is the verdict's first line.

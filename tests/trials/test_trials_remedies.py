@@ -131,6 +131,7 @@ def test_cudagraphs_with_autotuning_have_two_prices():
          ['torch.compile(..., mode="reduce-overhead", dynamic=None)']),
         (["compile=Own.pull"],
          ["Own.pull = torch.compile(Own.pull)  # or @torch.compile above its definition"]),
+        (["compile=torch.special.entr"], ["entr = torch.compile(torch.special.entr)"]),
         (["torch._dynamo.config.recompile_limit=64"],
          ["torch._dynamo.config.recompile_limit = 64"]),
         (["mode=default", "guards=skip"],

@@ -6,7 +6,7 @@ eager, such as an optimizer's or those of a loop over all parameters.
 
 ## Why it costs
 Compiling shortens what is compiled and nothing else. If half of a step is something else, the step
-can become twice as fast at most, however good the compiled code is.
+can become twice as fast at most.
 
 ## Evidence
 Of the compiled step as timed, the part that the profiler window shows in `DataLoader`'s own mark,
@@ -16,27 +16,24 @@ compiled code with their backward leave as much of it; or copies alone are as mu
 are, as compiled code copies no faster. Operators in eager count where these calls are less than
 half of the step, on a GPU with what it waits for their launches. Python at the line that calls
 compiled code counts as no more than what the timed step leaves after all other work: a thread that
-waits for its next call looks the same.
-
-Where a DataLoader's iterator is made again every few steps, so that its worker processes start each
-time, the collector records how long that and the wait for the first batch take.
+waits for its next call looks the same. Where a DataLoader's iterator is made again every few steps,
+the collector records how long its workers take to start, and the wait for the first batch.
 
 A warning where it is more than half of the step and the host is busy. Otherwise information:
-waiting (for a queue, a file, a network, a sleep) may be what the script is for.
-Operators in no compiled graph are information, unless a GPU waits for their launches for more than
-half of the step, or a sparse tensor is coalesced again. Unless it is waiting, the finding is ranked
-among the causes by its cost.
+waiting may be what the script is for. Operators in no compiled graph are information, unless a GPU
+waits for their launches for more than half of the step, or a sparse tensor is coalesced again.
+Unless it is waiting, the finding is ranked among the causes by its cost.
 
 ## What to do
 Data: `DataLoader(num_workers=…)`, so that batches are made while the step runs; with
-`persistent_workers=True` where epochs are short, which keeps the processes. Python: do it
-ahead, in the loader's workers or a thread, or on whole tensors. Copies: `pin_memory=True` and
-`.to(device, non_blocking=True)`. A tensor that compiled code copies to the GPU in every call: keep
-it there, as a buffer (`register_buffer`). An optimizer: `fused=True`, or
-`torch.compile(optimizer.step)`; where its operators run on lists of one tensor each, parameters
-with the same options belong in one param group. A loop over parameters: one `torch._foreach_…` call
-for all of them, or a function of its own with `@torch.compile`. `traceview try` compiles such a
-function. A sparse COO tensor whose indices are sorted in every step: `.coalesce()`, once.
+`persistent_workers=True` where epochs are short. Python: do it ahead, in the loader's workers or a
+thread, or on whole tensors. Copies: `pin_memory=True` and `.to(device, non_blocking=True)`. A
+tensor that compiled code copies to the GPU in every call: keep it there (`register_buffer`). An
+optimizer: `fused=True`, or `torch.compile(optimizer.step)`; where its operators run on lists of one
+tensor each, parameters with the same options belong in one param group. A loop over parameters: one
+`torch._foreach_…` call for all of them, or a function of its own with `@torch.compile`. A mask of
+flex_attention: make it once, or by `torch.compile(create_block_mask)`. `traceview try` compiles
+such functions. A sparse COO tensor whose indices are sorted in every step: `.coalesce()`, once.
 
 ## Settings
 - `least_share`: part of a compiled step outside of the model, 0 to 1, from which it is reported.
@@ -44,7 +41,6 @@ function. A sparse COO tensor whose indices are sorted in every step: `.coalesce
 
 ## References
 - https://docs.pytorch.org/docs/stable/data.html
-- https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
 - torch/utils/data/dataloader.py
 """
 
@@ -228,15 +224,21 @@ def _lines(row: Row) -> list[str]:
 
 
 def _calling(found: list[Row]) -> Iterator[Location | None]:
-    """The narrowest line with half of these, if it is one that calls others of them."""
+    """The narrowest line with half of these, if it is one that calls others of them.
+
+    What is called by a line that takes long itself, as ``create_block_mask`` does, is that line's.
+    """
     ms: dict[str, float] = defaultdict(float)
     depth: dict[str, int] = {}
+    whole = sum(row["ms"] or 0.0 for row in found)
+    own = {_lines(r)[0] for r in found if (r["ms"] or 0.0) >= LEAST_OF_OUTSIDE * whole}
     for row in found:
-        callers = row["callers"] or []
-        for above, place in enumerate(_lines(row)):
+        lines = _lines(row)
+        for above, place in enumerate(lines):
             ms[place] += row["ms"] or 0.0
-            depth[place] = max(depth.get(place, 0), len(callers) - above)
-    half = [place for place in ms if ms[place] >= sum(row["ms"] or 0.0 for row in found) / 2]
+            if own.isdisjoint(lines[above + 1 :]):
+                depth[place] = max(depth.get(place, 0), len(lines) - above)
+    half = [place for place in depth if 2 * ms[place] >= whole]
     narrowest = min(half, key=lambda place: (ms[place], -depth[place]), default=None)
     if narrowest is not None and any(narrowest in (row["callers"] or []) for row in found):
         yield location(narrowest)
@@ -252,8 +254,8 @@ def _eager(
     named = [part for part in parts if part.ms >= LEAST_OF_OUTSIDE * ms]
     where = [place for part in named for place in part.places]
     at = f" ({short(where[0])})" if where else ""
-    coalesces = first_rank(rows(tables, "sparse_coalesces"))
-    again = coalesces[0] if coalesces and coalesces[0]["ms"] >= ms / 2 else None
+    coalesces = first_rank(rows(tables, "sparse_coalesces"))[:1]
+    again = next((row for row in coalesces if row["ms"] >= ms / 2), None)
     whose = f"{most.what}.step()" if most.what else _EAGER
     if again:
         whose = f"{_EAGER}, most of it sorting a sparse tensor's indices again"
@@ -261,9 +263,7 @@ def _eager(
         whose = f"{_EAGER}, most of it {whose}"
     cut = f", on {most.lists:.0f} lists of one tensor" if most.lists and not again else ""
     waits = sum(part.waits_ms for part in parts)
-    explanation = (
-        f"{milliseconds(ms)} of {milliseconds(step)} run as they would without torch.compile."
-    )
+    explanation = f"{milliseconds(ms)} of {milliseconds(step)} run as without torch.compile."
     if waits >= ms / 2:
         explanation += f" The GPU waits for their launches for {milliseconds(waits)} of that."
     if again:

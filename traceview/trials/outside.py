@@ -208,6 +208,9 @@ def compiled_too(source: Source, line: int) -> Iterator[str]:
         for each in node.names
         if each.name.islower()
     }
+    for other in source.tree.body:  # by another name
+        if isinstance(other, ast.Assign) and dotted(other.value) in torchs:
+            torchs[dotted(other.targets[0])] = torchs[dotted(other.value)]
     here = (each for each in source.all(ast.Call) if covers(each, line))
     for name in dict.fromkeys(map(called, here)):
         if owner is not None and name.startswith("self."):

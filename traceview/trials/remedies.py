@@ -309,6 +309,8 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
             )
         elif name == "guards":
             options.append(_GUARDS)
+        elif name == "compile" and text.startswith("torch."):
+            before.append(f"{text.rpartition('.')[2]} = torch.compile({text})")
         elif name == "static":
             call_of = "torch._dynamo.mark_static_address({})  # once, before the first call"
             before += map(call_of.format, text.split("/"))
