@@ -994,6 +994,44 @@ CHANGED = {
             y = net(x)
         """,
     ),
+    "a forward that is called by a method": (
+        "cap-nothing-compiled",
+        "net.compile",
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                return x.exp()
+
+            def encode(self, text):
+                return self.forward(tokens(text))
+
+        net.compile()
+        """,
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                return x.exp()
+
+            def encode(self, text):
+                return self(tokens(text))
+
+        net.compile()
+        """,
+    ),
+    "a slice that is not aligned": (
+        "ind-misaligned-copy",
+        "ratio = step",
+        """
+        for start in range(9):
+            window = record[:, start : start + 9]
+            ratio = step(window, taper)
+        """,
+        """
+        for start in range(9):
+            window = record[:, start : start + 9].clone()
+            ratio = step(window, taper)
+        """,
+    ),
     "a module with a call of its own": (
         "cap-nothing-compiled",
         "net.compile",

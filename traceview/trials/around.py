@@ -191,25 +191,27 @@ def as_python(source: Source, _line: int) -> Changes:
 def called_as_module(source: Source, line: int) -> Changes:
     """``net.compile()``, and then ``net.forward(x)``: the module itself is called.
 
-    Where it has a ``__call__`` of its own, which calls ``forward``, that is what is compiled.
+    Also by a method of its own, ``self.forward(x)``. Where it has a ``__call__`` of its own, which
+    calls ``forward``, that is what is compiled.
     """
     for node in source.all(ast.Expr):
         call = node.value
         target, _, name = called(call).rpartition(".")
         if node.lineno != line or name != "compile" or not isinstance(call, ast.Call) or call.args:
             continue
-        direct = [e for e in source.all(ast.Attribute) if dotted(e) == f"{target}.forward"]
-        if direct and all(
-            isinstance(above := source.parents[each], ast.Call) and above.func is each
-            for each in direct
-        ):
-            yield [(*source.span(each), target) for each in direct]
-            continue
         own = any(
             function.name == "__call__" and called(each) == "self.forward"
             for function in source.all(Function)
             for each in ast.walk(function)
         )
+        by = (target,) if own else (target, "self")
+        direct = [e for e in source.all(ast.Attribute) if dotted(e) in {f"{n}.forward" for n in by}]
+        if direct and all(
+            isinstance(above := source.parents[each], ast.Call) and above.func is each
+            for each in direct
+        ):
+            yield [(*source.span(each), dotted(each.value)) for each in direct]
+            continue
         names = {part for each in source.nodes for part in dotted(each).split(".")}
         if own and target and not names & _COPIES:  # a copy would call the original's weights
             given = "".join(f", {source.of(each)}" for each in call.keywords)

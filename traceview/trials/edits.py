@@ -121,6 +121,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "ind-untrained-weights": (Pattern(around.gradients_off),),
     "ct-compile-in-step": (Pattern(around.compiled_once),),
+    "ind-misaligned-copy": (Pattern(operators.copied_first),),
     "ind-causal-mask": (Pattern(operators.causal_without_mask),),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),

@@ -437,6 +437,22 @@ def laid_out(source: Source, line: int) -> Changes:
     yield [(at, at, head), *marked]
 
 
+def copied_first(source: Source, line: int) -> Changes:
+    """A slice that a call at ``line`` gets, ``x = scene[:, a:b]``, is copied where it is made.
+
+    Its memory is aligned then, and only the slice is copied, not all that it spans.
+    """
+    function = source.function_at(line)
+    calls = [each for each in source.all(ast.Call) if covers(each, line)]
+    given = {each.id for call in calls for each in call.args if isinstance(each, ast.Name)}
+    for name in sorted(given):
+        mine = (each for each in source.all(ast.Assign) if source.owner(each) is function)
+        made = [each.value for each in mine if [dotted(t) for t in each.targets] == [name]]
+        if len(made) == 1 and isinstance(made[0], ast.Subscript) and _has_slice(made[0]):
+            end = source.span(made[0])[1]
+            yield [(end, end, ".clone()")]
+
+
 def causal_without_mask(source: Source, line: int) -> Changes:
     """``scaled_dot_product_attention(q, k, v, attn_mask=m)`` → ``(q, k, v, is_causal=True)``."""
     for call in source.all(ast.Call):
