@@ -31,6 +31,7 @@ def settle_kernel(n_live):
 DataLoader(data, num_workers=2)
 DataLoader(data), DataLoader(data, num_workers=0), DataLoader(data, num_workers=2, **more)
 data.DataLoader(data, num_workers=2, persistent_workers=True)
+schedule = lr_scheduler.OneCycleLR(optimizer, 0.1), CyclicLR(optimizer, cycle_momentum=False)
 """
 
 
@@ -42,6 +43,7 @@ def test_what_a_line_is_noted_for():
         ("autotune", "settle_kernel", 21),
         ("autocast", 'torch.autocast("cuda")', 24),
         ("loader", "DataLoader(data, num_workers=2)", 27),
+        ("momentum", "lr_scheduler.OneCycleLR(optimizer, 0.1)", 30),
     }
     assert [row["keys"] for row in statements(SOURCE) if "keys" in row] == [["n_live"]]
 

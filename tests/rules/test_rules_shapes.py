@@ -310,6 +310,22 @@ def test_the_remedy_fits_what_the_value_is(make, source, old, words):
 
 
 @pytest.mark.parametrize(
+    ("source", "lines", "line"),
+    [
+        ("self.param_groups[0]['betas'][0]", [33], 33),
+        ("self.param_groups[0]['betas'][0]", [33, 44], 5),  # which of them is not known
+        ("self.param_groups[0]['lr']", [33], 5),
+    ],
+)
+def test_the_scheduler_is_named_that_changes_more_than_the_rate(make, source, lines, line):
+    rows = [value(n, source, "0.95") for n in (1, 2)]
+    noted = [{"kind": "momentum", "file": FILE, "line": each} for each in lines]
+    (finding,) = rc_python_constant.check(sized(make, rows, noted_lines=noted))
+    places = [finding.location, *finding.also_at]
+    assert (finding.location.line, finding.location in places[1:]) == (line, False)
+
+
+@pytest.mark.parametrize(
     ("source", "limited", "remedy"),
     [
         ("self.param_groups[0]['betas'][0]", True, ("eager=step",)),

@@ -62,6 +62,8 @@ _CUDNN, _CUDNN_CALLS = "cudnn.enabled", ("cudnn.flags", "cudnn.set_flags")
 _ATTENTION = ("flash_sdp", "mem_efficient_sdp", "cudnn_sdp")
 _ONLY_MATH = frozenset({"MATH"})
 #: Calls that give a tensor other storage, and those that have a function called with a gradient.
+#: Schedulers that change the momentum, or the first of betas, along with the learning rate.
+_CYCLING = ("CyclicLR", "OneCycleLR")
 _SWAPS = frozenset({"set_", "swap_tensors"})
 _HOOKS = frozenset({"register_post_accumulate_grad_hook", "register_hook"})
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
@@ -389,6 +391,8 @@ def statements(source: str) -> Iterator[dict[str, Any]]:
                     yield row("loader", node)
             elif called == "autocast":
                 yield row("autocast", node)
+            elif called in _CYCLING and "cycle_momentum" not in {k.arg for k in node.keywords}:
+                yield row("momentum", node)
             elif called in _HOOKS:
                 within = [each for argument in node.args for each in ast.walk(argument)]
                 hooks = [*node.args, *(body for each in within for body in functions[_name(each)])]

@@ -38,12 +38,14 @@ from msgspec.structs import replace
 from traceview.derive.facts.recompile_causes import A_TENSOR
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Finding, Tables, region_of
+from traceview.rules.kit import Finding, Location, Tables, first_rank, line_of, region_of, rows
 
 CODE = "TV204"
 NEEDS = frozenset({"recompile_causes"})
 SEVERITIES = ("warning", "info")
 
+#: What OneCycleLR and CyclicLR change along with the learning rate.
+_MOMENTUM = re.compile(r"\.param_groups\[\d+\]\['(?:betas|momentum)'\]")
 _TYPE = re.compile(r"type=<(?:class|enum|flag) '([\w.<>]+)'>")
 
 
@@ -70,7 +72,7 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 "member that was traced, and it was a different one."
             )
         met = {row[key] for row in cause.rows for key in ("old", "new")} - {None}
-        yield _recompiles.finding(
+        found = _recompiles.finding(
             tables,
             cause,
             code=CODE,
@@ -87,6 +89,19 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             if cause.is_learning_rate
             else None,
         )
+        scheduler = _scheduler(tables, cause)
+        if scheduler and found.location:
+            also_at = (found.location, *found.also_at)
+            found = replace(found, location=scheduler, also_at=also_at)
+        yield found
+
+
+def _scheduler(tables: Tables, cause: Cause) -> Location | None:
+    """The line that makes the scheduler which changes momentum or betas, if there is one."""
+    if not _MOMENTUM.search(cause.source):
+        return None
+    lines = [line_of(row) for row in first_rank(rows(tables, "noted_lines", kind="momentum"))]
+    return lines[0] if len(lines) == 1 else None
 
 
 def _in_eager(tables: Tables, cause: Cause) -> tuple[str, ...]:
