@@ -988,6 +988,7 @@ class TestCausalMask:
         tables = self.tables(make, computed, end_checks=[{"compared": True, "region_id": 0}])
         (finding,) = found(ind_causal_mask, tables)
         assert "reads biased, a causal mask" in finding.title
+        assert finding.what_to_do.endswith("keep it for batches with padding.")
 
     @pytest.mark.parametrize(
         "other",

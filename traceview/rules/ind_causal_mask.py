@@ -78,6 +78,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         return
     places = locations(called)
     masks = list(dict.fromkeys(name for names in called.values() for name in names))
+    padded = any(computed for names in called.values() for computed in names.values())
     named = f"{masks[0]}, a causal mask" if len(masks) == 1 else "a causal mask"
     measured = timed.said("with a mask", f"with {IS_CAUSAL}")
     yield Finding(
@@ -98,15 +99,16 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         evidence=(
             Evidence(f"attention of {plural(count, 'shape')} per step: {measured}", "shape_gains"),
         ),
-        what_to_do=f"Pass {IS_CAUSAL} instead of the mask.",
+        what_to_do=f"Pass {IS_CAUSAL} instead of the mask."
+        + (" The graph computes it: keep it for batches with padding." if padded else ""),
         snippet=Snippet("python", f"F.{_ATTENTION}(q, k, v, {IS_CAUSAL})"),
         also_at=tuple(places[1:4]),
     )
 
 
-def _calls(tables: Tables) -> dict[str, list[str]]:
-    """Line of attention with a mask in compiled code → what the user calls the mask, if known."""
-    found: dict[str, list[str]] = {}
+def _calls(tables: Tables) -> dict[str, dict[str, bool]]:
+    """Line of attention in compiled code → the user's names of masks; is each computed there?"""
+    found: dict[str, dict[str, bool]] = {}
     made_again = any(row["compared"] for row in first_rank(rows(tables, "end_checks")))
     graphs: list[Row] = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     for row in graphs:
@@ -124,5 +126,5 @@ def _calls(tables: Tables) -> dict[str, list[str]]:
                 mask = behind.inputs[0]
             known = mask in names or (mask in graph.nodes and made_again)
             if mask and known and node.user_line:
-                found.setdefault(node.user_line, []).append(names.get(mask, mask))
+                found.setdefault(node.user_line, {})[names.get(mask, mask)] = mask not in names
     return found

@@ -122,7 +122,9 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-untrained-weights": (Pattern(around.gradients_off),),
     "ct-compile-in-step": (Pattern(around.compiled_once),),
     "ind-misaligned-copy": (Pattern(operators.copied_first),),
-    "ind-causal-mask": (Pattern(operators.causal_without_mask),),
+    "ind-causal-mask": (
+        Pattern(operators.causal_without_mask, "padding that the mask hides is hidden no longer"),
+    ),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),
     "rc-dim-specialized": (_OUTSIDE,),
