@@ -994,6 +994,23 @@ CHANGED = {
             y = net(x)
         """,
     ),
+    "a first call that is counted": (
+        "cap-nothing-compiled",
+        "with FlopCounterMode",
+        """
+        with torch.no_grad():
+            with FlopCounterMode(display=False) as counter:
+                model(batches[0])
+            flops = counter.get_total_flops()
+        """,
+        """
+        with torch.no_grad():
+            model(batches[0])
+            with FlopCounterMode(display=False) as counter:
+                model(batches[0])
+            flops = counter.get_total_flops()
+        """,
+    ),
     "a forward that is called by a method": (
         "cap-nothing-compiled",
         "net.compile",

@@ -161,6 +161,19 @@ def without_mode(source: Source, _line: int) -> Changes:
                 yield [(*source.lines([node]), source.text(node.body, source.indent(node)))]
 
 
+def called_before(source: Source, line: int) -> Changes:
+    """``with FlopCounterMode() as counter: model(x)``: one call comes before it, and compiles.
+
+    Dynamo leaves what it first meets under such a mode alone, for good.
+    """
+    node = source.at(line, ast.With)
+    first = node.body[0] if node else None
+    named = node and any(called(item.context_expr).endswith("Mode") for item in node.items)
+    if node and named and isinstance(first, ast.Expr) and isinstance(first.value, ast.Call):
+        at = source.lines([node])[0]
+        yield [(at, at, f"{source.indent(node)}{source.of(first)}\n")]
+
+
 def as_python(source: Source, _line: int) -> Changes:
     """``torch.jit.script(module)`` → ``module``; ``trace`` and ``freeze`` as well."""
     calls = [

@@ -96,6 +96,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.stance_for_a_while, "the stance ends with its block"),
         Pattern(around.piece_of_generator),
         Pattern(around.without_mode, "the mode counts nothing"),
+        Pattern(around.called_before, "one more call, before the mode"),
         Pattern(around.method_compiled),
         Pattern(around.called_as_module, "hooks of the module run as well"),
         *_ELSEWHERE,
