@@ -101,7 +101,7 @@ def test_a_report_that_takes_too_much_ends_in_one_sentence(tmp_path, words):
     assert not (tmp_path / "out" / "scratch").exists()
 
 
-EVENTS, MEMORY = 600_000, 400
+EVENTS, MEMORY = 600_000, 480
 #: Each says how many events are not in its figures.
 FORMS = (
     *("report", "report --markdown", "report --json"),
