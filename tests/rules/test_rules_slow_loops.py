@@ -51,6 +51,22 @@ def test_random_numbers_are_a_finding_of_their_own(make):
     assert finding.snippet.text == "torch._inductor.config.fallback_random = True"
 
 
+@pytest.mark.parametrize(
+    ("drawn", "slower", "cost", "words"),
+    [
+        (1.8, 0.9, 1.8, "0.900 ms slower than eager (36 % of the step)"),
+        (0.2, 0.9, 0.9, "0.900 ms slower than eager (36 % of the step)"),
+        (1.8, 0.0, 1.8, "1.80 ms that eager would not take (72 % of the step)"),
+        (0.3, 0.0, None, ""),
+    ],
+)
+def test_random_numbers_cost_what_drawing_them_takes(make, drawn, slower, cost, words):
+    row = {"why": "random", "functions": ["randn"], "drawn_ms": drawn, "slower_ms": slower}
+    findings = found("ind-random-numbers", make, row)
+    assert [each.cost.ms_per_step for each in findings] == ([cost] if cost else [])
+    assert all(words in each.title for each in findings)
+
+
 def test_a_function_of_two_arguments_has_no_operator_to_paste(make):
     row = {"why": "no_vector_form", "functions": ["igamma"]}
     (finding,) = found("ind-scalar-loop", make, row)

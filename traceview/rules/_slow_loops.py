@@ -29,6 +29,7 @@ from traceview.words.text import listed
 
 _POTENTIAL = {
     "repeated_ms": "at most, by the eager operators' time for as many values",
+    "drawn_ms": "what they take in generated kernels less the eager operators' time for as many",
     "idle_ms": "at most, by the part of the device that has nothing to do meanwhile",
 }
 

@@ -273,6 +273,7 @@ SLOW_LOOPS = table("slow_loops", "one generated kernel that does work in a slow 
     Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled, host"),
     Column("ms", pl.Float64, "on the step as timed; null: not known"),
     Column("repeated_ms", pl.Float64, "of recomputed: of ms, at most what the evaluations for values that were computed before take, by the eager operators' time and by the kernel's instructions; null: not known"),
+    Column("drawn_ms", pl.Float64, "of random: of ms, what its numbers take longer than the eager operators that draw as many, by the kernel's instructions; null: not known"),
     Column("idle_ms", pl.Float64, "of few_programs: of ms, at most what it takes because multiprocessors have nothing to do; 0 for kernels that take less than 20 µs; null: not known"),
     Column("slower_ms", pl.Float64, "of what its match group takes longer than the eager operators that it replaced, the part of this reason: at most its part of the kernel's instructions, and of recomputed what the eager operators take for it; 0: it is no slower; null: not known"),
     raw=True,

@@ -35,6 +35,7 @@ from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
 from traceview.torchtext.cpp_loops import (
     LOADED_INDEX,
+    RANDOM,
     SYMBOLIC_INDEX,
     divides_by_sizes,
     one_at_a_time,
@@ -51,6 +52,9 @@ from traceview.torchtext.triton_values import reduction, repeated_in_triton
 
 Row = dict[str, Any]
 RECOMPUTED, FEW_PROGRAMS = "recomputed", "few_programs"
+#: Instructions of one random number: ten rounds of Philox, and for a normal one Box and Muller's
+#: logarithm, root and cosine (c10/core/PhiloxRNGEngine.h).
+_OF_DRAW = {"randn": 150, "rand": 80}
 #: A function takes about as long for one element as vector code takes for this many.
 _VECTOR = 8
 #: A function may take this many times the instructions that are counted for it.
@@ -175,6 +179,10 @@ def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
             x.evaluations - x.distinct for x in more if x.scalar and x.function in fact.functions
         )
         count = fact.evaluations and max(1, fact.evaluations - sum(again))
+        each, whole_now = INSTRUCTIONS_EACH, whole
+        if fact.why == RANDOM and whole and count:
+            each = _OF_DRAW.get(fact.functions[0], _OF_DRAW["rand"])
+            whole_now = whole + (each - INSTRUCTIONS_EACH) * count
         scalar.setdefault(
             fact.why,
             {
@@ -182,7 +190,7 @@ def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
                 "functions": list(fact.functions),
                 "evaluations": fact.evaluations,
                 "length": fact.length,
-                "share": INSTRUCTIONS_EACH * count / whole if count and whole else 1.0,
+                "share": each * count / whole_now if count and whole_now else 1.0,
             },
         )
     if more:
@@ -323,6 +331,10 @@ def _priced(rows: list[Row], group: _Group) -> None:
             at_most = min(at_most, (row["ms"] or 0.0) * min(part, longest))
             if row["ms"] is not None and shows:
                 row["repeated_ms"] = min(at_most, row["ms"] * min(share, shows))
+        row["drawn_ms"] = None
+        if row["why"] == RANDOM and all(calls.values()) and row["ms"] is not None:
+            eager_ms = sum(c["ms"] for made in calls.values() for c in made)
+            row["drawn_ms"] = max(0.0, at_most - eager_ms)
         row["idle_ms"] = None
         if row["why"] == FEW_PROGRAMS and row["count"]:
             row["idle_ms"] = at_most if row["profiled_ms"] >= _SHORT_MS * row["count"] else 0.0
