@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from recordings import unpack
@@ -14,6 +15,7 @@ from traceview.trials.judging import (
     NOTHING_COMPILED,
     beyond_noise,
     judged,
+    outside_of_steps,
 )
 from traceview.trials.reading import Died, read_died, read_trials
 from traceview.trials.remedies import AUTOTUNING, CUDAGRAPH_MEMORY
@@ -315,3 +317,22 @@ class TestDied:
 
     def test_one_that_left_no_events(self, tmp_path):
         assert read_died(tmp_path) == Died()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "apart", "calls", "notes"),
+    [
+        ("accepted", False, 8, 1),
+        ("accepted", True, 8, 0),  # a whole process ran with it
+        ("accepted", False, 300, 0),
+        ("accepted", False, 0, 0),
+        ("no_gain", False, 8, 0),
+    ],
+)
+def test_callables_outside_of_the_steps_are_named(verdict, apart, calls, notes):
+    regions = [
+        SimpleNamespace(name="sketch", calls=300, headline=True),
+        SimpleNamespace(name="encode", calls=calls, headline=False),
+    ]
+    found = [*outside_of_steps([SimpleNamespace(verdict=verdict, apart=apart)], regions)]
+    assert [each.split(" is not called")[0] for each in found] == ["encode"] * notes

@@ -330,7 +330,7 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
 
     from traceview import __version__
     from traceview.trials import Results, results
-    from traceview.trials.judging import first_broken
+    from traceview.trials.judging import first_broken, outside_of_steps
     from traceview.trials.rounds import Tried
     from traceview.words.text import one_line
 
@@ -352,7 +352,7 @@ def _tried(plan: Plan, found: Diagnosis, run: Run, doors: tuple[Ask, AskApart]) 
         with inside(run.manifest.cwd):
             tried = results(plan, *doors)
     facts = {name: found.environment.get(name) for name in _FACTS}
-    notes = list(tried.notes)
+    notes = [*tried.notes, *outside_of_steps(tried.trials, found.regions)]
     if any(trial.debug for trial in tried.trials):
         notes.append("Compile seconds include writing the debug folders.")
     for own in combinations if plan.baseline == "eager" else ():

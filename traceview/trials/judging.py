@@ -8,12 +8,14 @@ from math import ceil, exp, fsum, hypot, log
 from statistics import median
 from typing import Any
 
+from traceview.diagnosis.model import Region
 from traceview.diagnosis.sentence import NOISY
 from traceview.torchtext.stages import STAGES
 from traceview.trials.model import Baseline, Cudagraphs, Fixes, Recommended, Trial, Word
 from traceview.trials.reading import Apart, Measured
 from traceview.trials.remedies import AUTOTUNING, CUDAGRAPH_MEMORY, Remedy, code_of
 from traceview.words import numbers as fmt
+from traceview.words.text import listed
 
 _CUDAGRAPHS = re.compile(r"mode=(reduce-overhead|max-autotune)$|.*triton\.cudagraphs=True")
 _AUTOTUNE = re.compile(r"mode=max-autotune|.*max_autotune")
@@ -227,6 +229,18 @@ def judged_apart(
         **dict.fromkeys(_OF_ONE_PROCESS) | {"outputs_agree": True if fixes and not why else None},
         price=remedy.price,
     )
+
+
+def outside_of_steps(trials: Iterable[Trial], regions: Sequence[Region]) -> Iterator[str]:
+    """A note on callables that were not called while a trial was on: it says nothing of them."""
+    steps = max((region.calls or 0 for region in regions if region.headline), default=0)
+    names = [region.name for region in regions if region.calls and 2 * region.calls < steps]
+    if names and any(each.verdict == "accepted" and not each.apart for each in trials):
+        be = "is" if len(names) == 1 else "are"
+        yield (
+            f"{listed(names)} {be} not called in these steps: a setting may fail or act otherwise "
+            "there. Run the whole script with it."
+        )
 
 
 def _fixed(
