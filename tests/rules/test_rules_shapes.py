@@ -449,6 +449,31 @@ def test_dynamic_for_one_size_is_information(make, met, symbols, named):
     assert [finding.severity for finding in found] == (["info"] if named else [])
 
 
+@pytest.mark.parametrize(
+    ("dynamic", "preview", "ran", "named"),
+    [
+        ("None", 1, "0/1", True),
+        ("None", 1, "0/0", False),  # steps run code for their own sizes
+        ("None", 3, "0/1", False),
+        ("False", 1, "0/1", False),
+        ("True", 1, "0/1", False),
+    ],
+)
+def test_one_call_that_makes_sizes_symbolic_is_information(make, dynamic, preview, ran, named):
+    met = [*sizes_met("4x64"), *sizes_met("2x32", calls=preview)]
+    tables = sized(
+        make,
+        [],
+        regions=[region(dynamic=dynamic)],
+        symbols=[{**symbol(), "compile_id": "0/1"}],
+        input_sizes=met,
+        matched_kernels=[{"stance": "compiled", "compile_id": ran, "name": "cpp_fused_0"}],
+    )
+    found = list(rc_needless_dynamic.check(tables))
+    assert [finding.remedy for finding in found] == ([("dynamic=False",)] if named else [])
+    assert all("one call had tensors of 2x32" in finding.title for finding in found)
+
+
 def test_a_branch_on_a_size_that_had_become_symbolic_is_told_from_its_first_change(make):
     branch = recompile(2, None, None, kind="shape_guard", guard="x.size()[0] <= x.size()[1]")
     found = said(sized(make, [recompile(1, 16, 32), branch]))

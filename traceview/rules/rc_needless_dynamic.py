@@ -1,6 +1,7 @@
 """
 ## What it finds
-`dynamic=True` on a callable whose tensors have the same sizes in every call.
+`dynamic=True` on a callable whose tensors have the same sizes in every call. Or code for any size
+that steps run because of a single call with other sizes.
 
 ## Why it costs
 The graph then calculates with sizes that never change: index arithmetic in the kernels, loops that
@@ -11,14 +12,16 @@ take no time if the sizes are constants, and has no vector code.
 
 ## Evidence
 A torch.compile call with `dynamic=True`, symbols for sizes in what was compiled for it, and one
-combination of sizes in all calls that were looked at (those outside of the timed blocks). Where
+combination of sizes in all calls that were looked at (those outside of the timed blocks). Without
+`dynamic=`, one such call had other sizes, and the profiled steps run what has the symbols. Where
 generated kernels on a CPU divide by symbolic sizes for each element, the cost is measured: what
 they take longer than the eager operators that they replaced. Elsewhere it is information: that
 static code is faster is likely, and was not measured.
 
 ## What to do
 Leave `dynamic=` out: the first sizes are then constants, and if a size does change later, torch
-makes it symbolic by itself, for one more compile.
+makes it symbolic by itself, for one more compile. A single call with other sizes (a preview, a
+warm-up): make it in eager, or compile with `dynamic=False`, which makes code for each combination.
 
 ## Settings
 - `fewest_calls`: with fewer calls looked at, it is not reported.
@@ -90,11 +93,20 @@ def check(
         integer = _INTEGER.fullmatch(row["symbol"] or "") and row["event"] == "create"
         if owner and integer and (row["compile_key"], row["source_name"]) not in pinned:
             created[owner["pid"], owner["region_id"]].append(row)
-    for region in first_rank(rows(tables, "regions", dynamic="True")):
-        own = created[region["pid"], region["region_id"]]
+    run = {row["compile_id"] for row in rows(tables, "matched_kernels", stance="compiled")}
+    for region in first_rank(rows(tables, "regions")):
+        own, asked = created[region["pid"], region["region_id"]], region["dynamic"] == "True"
         met = rows(tables, "input_sizes", pid=region["pid"], region_id=region["region_id"])
+        met = sorted(met, key=lambda row: -(row["calls"] or 0))
+        # By itself torch does it for a size that comes next to another one.
+        others = sum(row["calls"] or 0 for row in met[1:])
+        if not asked:
+            own = [row for row in own if row["compile_id"] in run]
+        elif others:
+            continue
+        rare = asked or (region["dynamic"] in (None, "None") and others == 1)
         only_sizes = all(_SIZE in row["source_name"] for row in own)
-        if len(met) != 1 or (met[0]["calls"] or 0) < fewest_calls or not own or not only_sizes:
+        if not met or (met[0]["calls"] or 0) < fewest_calls or not own or not (only_sizes and rare):
             continue
         sizes, calls = met[0]["sizes"], plural(met[0]["calls"], "call")
         symbolic = len({row["source_name"] for row in own})
@@ -103,8 +115,11 @@ def check(
         )
         title = (
             f"dynamic=True for {region['name']}, though its tensors had the same sizes in {calls}"
+            if asked
+            else f"{region['name']} runs code for any size: one call had tensors of "
+            f"{met[1]['sizes']}, the other {calls} of {sizes}"
         )
-        text = "What that costs was not measured: only a run without dynamic=True shows it."
+        text = "What that costs was not measured: only a run with constant sizes shows it."
         if lost:
             title += f"; its kernels lose {milliseconds(lost.lost_ms)} of a step"
             text = (
@@ -119,19 +134,27 @@ def check(
             explanation=(
                 f"All {calls} that were looked at had tensors of {sizes}, but the graph is "
                 f"compiled for any size. {text}"
+                if asked
+                else "torch makes a size symbolic when it meets another one, and tries what it "
+                f"compiled last first. {text}"
             ),
             cost=lost.cost if lost else Cost(about="not measured"),
             confidence="derived",
             location=compile_call(region),
             evidence=(
-                Evidence(f"{calls} with {sizes}, none with other sizes", "input_sizes"),
+                Evidence(
+                    f"{calls} with {sizes}, {others or 'none'} with other sizes", "input_sizes"
+                ),
                 from_row(f"{plural(symbolic, 'symbolic size')} in its code", "symbols", own[0]),
                 *(lost.evidence("by symbolic sizes for each element") if lost else ()),
             ),
             what_to_do=(
                 "Leave dynamic= out and compare. If a size changes one day, torch makes it "
                 "symbolic by itself, for one more compile."
+                if asked
+                else "Make that call in eager or of another compiled copy, or compile with "
+                "dynamic=False: each combination of sizes then has code of its own."
             ),
-            remedy=("dynamic=None",),
+            remedy=("dynamic=None",) if asked else ("dynamic=False",),
             about=about_region(region),
         )
