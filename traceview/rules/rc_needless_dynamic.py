@@ -95,18 +95,16 @@ def check(
             created[owner["pid"], owner["region_id"]].append(row)
     run = {row["compile_id"] for row in rows(tables, "matched_kernels", stance="compiled")}
     for region in first_rank(rows(tables, "regions")):
-        own, asked = created[region["pid"], region["region_id"]], region["dynamic"] == "True"
         met = rows(tables, "input_sizes", pid=region["pid"], region_id=region["region_id"])
         met = sorted(met, key=lambda row: -(row["calls"] or 0))
-        # By itself torch does it for a size that comes next to another one.
         others = sum(row["calls"] or 0 for row in met[1:])
-        if not asked:
-            own = [row for row in own if row["compile_id"] in run]
-        elif others:
+        # By itself torch makes a size symbolic when it meets another one.
+        asked, once = region["dynamic"] == "True", region["dynamic"] == "None" and others == 1
+        if not met or (met[0]["calls"] or 0) < fewest_calls or not ((asked and not others) or once):
             continue
-        rare = asked or (region["dynamic"] in (None, "None") and others == 1)
-        only_sizes = all(_SIZE in row["source_name"] for row in own)
-        if not met or (met[0]["calls"] or 0) < fewest_calls or not own or not (only_sizes and rare):
+        own = created[region["pid"], region["region_id"]]
+        own = [row for row in own if asked or row["compile_id"] in run]
+        if not own or not all(_SIZE in row["source_name"] for row in own):
             continue
         sizes, calls = met[0]["sizes"], plural(met[0]["calls"], "call")
         symbolic = len({row["source_name"] for row in own})
