@@ -471,7 +471,7 @@ def test_one_call_that_makes_sizes_symbolic_is_information(make, dynamic, previe
     )
     found = list(rc_needless_dynamic.check(tables))
     assert [finding.remedy for finding in found] == ([("dynamic=False",)] if named else [])
-    assert all("one call had tensors of 2x32" in finding.title for finding in found)
+    assert all("A call with tensors of 2x32 made " in f.title for f in found)
 
 
 def test_a_branch_on_a_size_that_had_become_symbolic_is_told_from_its_first_change(make):

@@ -38,7 +38,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
@@ -97,62 +98,83 @@ def check(
     for region in first_rank(rows(tables, "regions")):
         met = rows(tables, "input_sizes", pid=region["pid"], region_id=region["region_id"])
         met = sorted(met, key=lambda row: -(row["calls"] or 0))
-        others = sum(row["calls"] or 0 for row in met[1:])
-        # By itself torch makes a size symbolic when it meets another one.
-        asked, once = region["dynamic"] == "True", region["dynamic"] == "None" and others == 1
-        if not met or (met[0]["calls"] or 0) < fewest_calls or not ((asked and not others) or once):
-            continue
         own = created[region["pid"], region["region_id"]]
-        own = [row for row in own if asked or row["compile_id"] in run]
-        if not own or not all(_SIZE in row["source_name"] for row in own):
+        if not met or (met[0]["calls"] or 0) < fewest_calls:
             continue
-        sizes, calls = met[0]["sizes"], plural(met[0]["calls"], "call")
-        symbolic = len({row["source_name"] for row in own})
-        lost = slow(
-            tables, {cpp_loops.SYMBOLIC_INDEX}, least_share, {row["compile_key"] for row in own}
-        )
-        title = (
-            f"dynamic=True for {region['name']}, though its tensors had the same sizes in {calls}"
-            if asked
-            else f"{region['name']} runs code for any size: one call had tensors of "
-            f"{met[1]['sizes']}, the other {calls} of {sizes}"
-        )
-        text = "What that costs was not measured: only a run with constant sizes shows it."
-        if lost:
-            title += f"; its kernels lose {milliseconds(lost.lost_ms)} of a step"
-            text = (
-                f"Each element of {kernels(lost)} is found by division by symbolic sizes; with "
-                "constant sizes there is nothing to divide."
+        if not all(_SIZE in row["source_name"] for row in own):
+            continue
+        others = sum(row["calls"] or 0 for row in met[1:])
+        ran = [row for row in own if row["compile_id"] in run]
+        if region["dynamic"] == "True" and own and not others:
+            title = f"dynamic=True for {region['name']}, though its tensors had the same sizes"
+            yield _finding(tables, region, _ASKED, title, met, own, least_share)
+        elif region["dynamic"] == "None" and ran and others == 1:
+            title = (
+                f"A call with tensors of {met[1]['sizes']} made {region['name']} run code for any "
+                f"size, though they are {met[0]['sizes']}"
             )
-        yield Finding(
-            code=CODE,
-            rule="rc-needless-dynamic",
-            severity=severity(tables, lost.lost_ms) if lost else "info",
-            title=title,
-            explanation=(
-                f"All {calls} that were looked at had tensors of {sizes}, but the graph is "
-                f"compiled for any size. {text}"
-                if asked
-                else "torch makes a size symbolic when it meets another one, and tries what it "
-                f"compiled last first. {text}"
-            ),
-            cost=lost.cost if lost else Cost(about="not measured"),
-            confidence="derived",
-            location=compile_call(region),
-            evidence=(
-                Evidence(
-                    f"{calls} with {sizes}, {others or 'none'} with other sizes", "input_sizes"
-                ),
-                from_row(f"{plural(symbolic, 'symbolic size')} in its code", "symbols", own[0]),
-                *(lost.evidence("by symbolic sizes for each element") if lost else ()),
-            ),
-            what_to_do=(
-                "Leave dynamic= out and compare. If a size changes one day, torch makes it "
-                "symbolic by itself, for one more compile."
-                if asked
-                else "Make that call in eager or of another compiled copy, or compile with "
-                "dynamic=False: each combination of sizes then has code of its own."
-            ),
-            remedy=("dynamic=None",) if asked else ("dynamic=False",),
-            about=about_region(region),
+            yield _finding(tables, region, _BY_ITSELF, title, met, ran, least_share)
+
+
+class _Case(NamedTuple):
+    why: str
+    what_to_do: str
+    remedy: str
+
+
+_ASKED = _Case(
+    "The graph is compiled for any size.",
+    "Leave dynamic= out and compare. If a size changes one day, torch makes it symbolic by itself, "
+    "for one more compile.",
+    "dynamic=None",
+)
+_BY_ITSELF = _Case(
+    "torch makes a size symbolic when it meets another one, and tries what it compiled last first.",
+    "Make that call in eager or of another compiled copy, or compile with dynamic=False: each "
+    "combination of sizes then has code of its own.",
+    "dynamic=False",
+)
+
+
+def _finding(
+    tables: Tables,
+    region: Row,
+    case: _Case,
+    title: str,
+    met: Sequence[Row],
+    own: Sequence[Row],
+    least_share: float,
+) -> Finding:
+    """``met``: sizes of calls, most calls first; ``own``: rows of symbols."""
+    calls = plural(met[0]["calls"], "call")
+    lost = slow(
+        tables, {cpp_loops.SYMBOLIC_INDEX}, least_share, {row["compile_key"] for row in own}
+    )
+    title += f" in {calls}"
+    text = "What that costs was not measured: only a run with constant sizes shows it."
+    if lost:
+        title += f"; its kernels lose {milliseconds(lost.lost_ms)} of a step"
+        text = (
+            f"Each element of {kernels(lost)} is found by division by symbolic sizes; with "
+            "constant sizes there is nothing to divide."
         )
+    symbolic = plural(len({row["source_name"] for row in own}), "symbolic size")
+    others = f"one with {met[1]['sizes']}" if met[1:] else "no others"
+    return Finding(
+        code=CODE,
+        rule="rc-needless-dynamic",
+        severity=severity(tables, lost.lost_ms) if lost else "info",
+        title=title,
+        explanation=f"{case.why} {text}",
+        cost=lost.cost if lost else Cost(about="not measured"),
+        confidence="derived",
+        location=compile_call(region),
+        evidence=(
+            Evidence(f"{calls} with {met[0]['sizes']}, {others}", "input_sizes"),
+            from_row(f"{symbolic} in its code", "symbols", own[0]),
+            *(lost.evidence("by symbolic sizes for each element") if lost else ()),
+        ),
+        what_to_do=case.what_to_do,
+        remedy=(case.remedy,),
+        about=about_region(region),
+    )
