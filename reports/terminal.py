@@ -108,7 +108,8 @@ def _verdict(diagnosis: Diagnosis, screen: _Screen) -> Iterator[str]:
     timed = [region for region in diagnosis.regions if region.speedup is not None]
     if len(timed) > MOST_NAMED + 1:  # the sentence has fewer
         for region in timed[:_CALLABLES]:
-            yield from screen.say(f"· {region.sentence}", 300, "  ", "    ")
+            mark = "→" if region.headline else "·"
+            yield from screen.say(f"{mark} {region.sentence}", 300, "  ", "    ")
     stances = (("eager", verdict.eager_ms), ("compiled", verdict.compiled_ms))
     known = [f"{name} {fmt.milliseconds(ms)}" for name, ms in stances if ms is not None]
     if known and verdict.outcome not in _SENTENCE_HAS_TIMES:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-HIDES = -1e3  # added to a score, it leaves nothing of the weight
+_HIDES = -1e3  # added to a score, it leaves nothing of the weight
 _MASK = 3  # after queries, keys and values
 
 #: Rows, columns and dtype.
@@ -21,15 +21,16 @@ Kind = tuple[int, int, str]
 class Masks:
     """What masks of one process are."""
 
-    def __init__(self) -> None:
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
         self._passed: dict[Kind, bool] = {}
 
     @contextmanager
-    def looking(self, torch: Any) -> Iterator[None]:
+    def looking(self) -> Iterator[None]:
         """Look at the masks of all attention in eager code within."""
         from torch.overrides import TorchFunctionMode
 
-        attention, look = torch.nn.functional.scaled_dot_product_attention, self._look
+        attention, look = self._torch.nn.functional.scaled_dot_product_attention, self._look
 
         class Look(TorchFunctionMode):  # type: ignore[misc]
             def __torch_function__(
@@ -42,24 +43,26 @@ class Masks:
                 named = kwargs or {}
                 if func is attention:
                     mask = args[_MASK] if len(args) > _MASK else named.get("attn_mask")
-                    look(torch, mask)
+                    look(mask)
                 return func(*args, **named)
 
         with Look():
             yield
 
-    def _look(self, torch: Any, mask: Any) -> None:
+    def _look(self, mask: Any) -> None:
+        torch = self._torch
         if type(mask) in (torch.Tensor, torch.nn.Parameter) and mask.dim() > 1:
             rows, columns = mask.shape[-2:]
             kind = rows, columns, str(mask.dtype).removeprefix("torch.")
             if self._passed.get(kind, True):
                 self._passed[kind] = rows == columns and _is_causal(torch, mask)
 
-    def are_causal(self, torch: Any, rows: int, columns: int, dtype: str) -> bool:
+    def are_causal(self, rows: int, columns: int, dtype: str) -> bool:
         """Whether all masks of this size and dtype are, and there is one."""
         known = self._passed.get((rows, columns, dtype))
         if known is not None or rows != columns or rows < 2:
             return bool(known)
+        torch = self._torch
         kinds = torch.Tensor, torch.nn.Parameter
         try:
             alive = [
@@ -78,7 +81,7 @@ class Masks:
 def _is_causal(torch: Any, mask: Any) -> bool:
     """Of floats, what is neither 0 nor hides is a bias, which ``is_causal`` has not."""
     if mask.dtype is not torch.bool:
-        if bool(((mask > 0) | ((mask < 0) & (mask > HIDES))).any()):
+        if bool(((mask > 0) | ((mask < 0) & (mask > _HIDES))).any()):
             return False
         mask = mask == 0
     ones = torch.ones(mask.shape[-2:], dtype=torch.bool, device=mask.device)

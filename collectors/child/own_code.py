@@ -108,7 +108,7 @@ class _Check:
     def _compare(self) -> dict[str, Any]:
         torch, began = self._parts.torch, time.monotonic()
         hooks, masks = self._parts.hooks, self._parts.masks
-        with _no_optimizer(), hooks.looking(self._gate, "eager"), masks.looking(torch):
+        with _no_optimizer(), hooks.looking(self._gate, "eager"), masks.looking():
             eager = self._run("eager")
         if self._seeds.moved():
             raise NotReplayed("it draws random numbers, and compiled code draws others")

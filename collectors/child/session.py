@@ -70,7 +70,7 @@ class Session:
             copies=EagerCopies(control, recorder, frames, sources),
             loads=LostWeights(control, recorder, frames, sources),
             frozen=FrozenWeights(control, recorder, frames, sources, lambda: self._driver.step_now),
-            masks=Masks(),
+            masks=Masks(torch),
         )
         self._driver = Driver(config, self._parts, self._steady)
         self._regions = Regions(torch, control, recorder, frames, sources)

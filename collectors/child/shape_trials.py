@@ -82,7 +82,7 @@ def write_shape_trials(torch: Any, recorder: Recorder, masks: Masks, *, device: 
         for work, count in works.items():
             if _has_mask(work):
                 queries, keys = (size[-2] for size in work[1][:2])
-                if not masks.are_causal(torch, queries, keys, work[4]):
+                if not masks.are_causal(queries, keys, work[4]):
                     continue
             if time.monotonic() >= deadline:
                 recorder.note("trials of shapes", f"the time limit of {BUDGET_S:.0f} s was reached")

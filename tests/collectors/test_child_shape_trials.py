@@ -81,7 +81,7 @@ def test_a_transform_of_a_slow_length_is_timed_with_a_fast_one(
     recorder = SimpleNamespace(
         raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
     )
-    shape_trials.write_shape_trials(torch, recorder, Masks(), device=False)
+    shape_trials.write_shape_trials(torch, recorder, Masks(torch), device=False)
     assert [(each["way"], each["shape"]) for each in written] == (
         [("as it is", shape), (longer, shape)] if longer else []
     )
@@ -95,7 +95,7 @@ def test_a_convolution_is_timed_in_another_memory_format(raw):
         raw=raw, pid=7, note=None, write=lambda kind, **fields: written.append((kind, fields))
     )
     random = torch.get_rng_state()
-    shape_trials.write_shape_trials(torch, recorder, Masks(), device=False)
+    shape_trials.write_shape_trials(torch, recorder, Masks(torch), device=False)
     mine = [fields for _, fields in written if fields["op"] == "aten::convolution"]
     assert {"as it is", "contiguous"} <= {fields["way"] for fields in mine}
     assert all(fields["value"] > 0 and fields["count"] == 0.5 for fields in mine)
@@ -113,7 +113,7 @@ def test_a_product_of_16_bits_on_a_cpu_is_timed_in_float32(tmp_path, kind):
     recorder = SimpleNamespace(
         raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
     )
-    shape_trials.write_shape_trials(torch, recorder, Masks(), device=False)
+    shape_trials.write_shape_trials(torch, recorder, Masks(torch), device=False)
     ways = [fields["way"] for fields in written]
     assert ways[:2] == ["as it is", "float32"]
     assert set(ways[2:]) <= ({"bfloat16"} if kind == "c10::Half" else set())
@@ -181,7 +181,7 @@ def masked_attention(tmp_path, mask_kind, masks=None):
     recorder = SimpleNamespace(
         raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
     )
-    shape_trials.write_shape_trials(torch, recorder, masks or Masks(), device=False)
+    shape_trials.write_shape_trials(torch, recorder, masks or Masks(torch), device=False)
     return {fields["way"]: fields["value"] for fields in written}
 
 
@@ -226,7 +226,7 @@ def test_rows_that_lie_apart_are_timed_in_a_table_of_rows(tmp_path, name, stride
         raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
     )
     random = torch.get_rng_state()
-    shape_trials.write_shape_trials(torch, recorder, Masks(), device=False)
+    shape_trials.write_shape_trials(torch, recorder, Masks(torch), device=False)
     assert [each["way"] for each in written] == ways
     assert all(each["shape"] == "512x8" and each["value"] > 0 for each in written)
     assert torch.equal(torch.get_rng_state(), random)
@@ -237,10 +237,10 @@ def test_rows_that_lie_apart_are_timed_in_a_table_of_rows(tmp_path, name, stride
 )
 def test_a_mask_of_a_call_made_again_is_looked_at(tmp_path, padding, ways):
     torch = pytest.importorskip("torch")
-    masks, query = Masks(), torch.ones(2, 4, 48, 16)
+    masks, query = Masks(torch), torch.ones(2, 4, 48, 16)
     lower = torch.ones(48, 48, dtype=torch.bool).tril()
     present = torch.ones(2, 1, 1, 48, dtype=torch.bool)
     present[..., 40:] = not padding
-    with masks.looking(torch):
+    with masks.looking():
         torch.nn.functional.scaled_dot_product_attention(query, query, query, lower & present)
     assert set(masked_attention(tmp_path, "bool", masks)) == ways

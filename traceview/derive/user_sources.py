@@ -61,9 +61,9 @@ _CUDNN, _CUDNN_CALLS = "cudnn.enabled", ("cudnn.flags", "cudnn.set_flags")
 #: ``sdpa_kernel`` leaves. SEPARATE is the name of a context that leaves no fused one.
 _ATTENTION = ("flash_sdp", "mem_efficient_sdp", "cudnn_sdp")
 _ONLY_MATH = frozenset({"MATH"})
-#: Calls that give a tensor other storage, and those that have a function called with a gradient.
 #: Schedulers that change the momentum, or the first of betas, along with the learning rate.
 _CYCLING = ("CyclicLR", "OneCycleLR")
+#: Calls that give a tensor other storage, and those that have a function called with a gradient.
 _SWAPS = frozenset({"set_", "swap_tensors"})
 _HOOKS = frozenset({"register_post_accumulate_grad_hook", "register_hook"})
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})

@@ -24,6 +24,9 @@ from traceview.rules.kit import (
 
 _GPP, _LOADING = "compile_file", "PyCodeCache.load_by_key_path"
 _HASHING = "inductor_codecache_torch_key"
+#: For trials of what AOTAutograd's cache does not look at: switches of torch's, and, as it seems,
+#: before torch 2.13 which tensors are marked as static.
+NO_AUTOGRAD_CACHE = "torch._functorch.config.enable_autograd_cache=False"
 #: A quarter of a job whose length is known is worth a warning.
 WARNING_SHARE = 0.25
 

@@ -49,7 +49,7 @@ from collections.abc import Iterator
 
 from traceview.derive.facts.slow_switches import FUSED_ATTENTION, SEPARATE
 from traceview.rules._gain import location
-from traceview.rules._starts import options, setting_line
+from traceview.rules._starts import NO_AUTOGRAD_CACHE, options, setting_line
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -117,13 +117,11 @@ _SWITCHES = {
     ),
 }
 _BACKENDS = ("cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp")
-#: The cache of AOTAutograd has graphs with the attention of another switch.
-_NO_CACHE = "torch._functorch.config.enable_autograd_cache=False"
 #: Settings that undo a switch while the process runs. A variable that is read once has none.
 _UNDONE = {
     "autograd.detect_anomaly": ("detect_anomaly=False",),
-    "deterministic_algorithms": ("deterministic_debug_mode=default", _NO_CACHE),
-    "cudnn.enabled": ("torch.backends.cudnn.enabled=True", _NO_CACHE),
+    "deterministic_algorithms": ("deterministic_debug_mode=default", NO_AUTOGRAD_CACHE),
+    "cudnn.enabled": ("torch.backends.cudnn.enabled=True", NO_AUTOGRAD_CACHE),
     "inductor.nan_asserts": ("torch._inductor.config.nan_asserts=False",),
 }
 #: Switches whose cost are kernels that run because of them, and what these do.
@@ -234,7 +232,7 @@ def _separate_attention(tables: Tables, switch: Row) -> Finding:
             f"with sdpa_kernel([SDPBackend.{backend}, SDPBackend.MATH]):  # those that may run\n"
             "    y = model(x)",
         ),
-        remedy=() if within else (f"sdpa={backend}", _NO_CACHE),
+        remedy=() if within else (f"sdpa={backend}", NO_AUTOGRAD_CACHE),
         also_at=tuple(places[1:4]),
     )
 

@@ -41,6 +41,7 @@ such functions. A sparse COO tensor whose indices are sorted in every step: `.co
 
 ## References
 - https://docs.pytorch.org/docs/stable/data.html
+- https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
 - torch/utils/data/dataloader.py
 """
 
@@ -228,8 +229,7 @@ def _calling(found: list[Row]) -> Iterator[Location | None]:
 
     What is called by a line that takes long itself, as ``create_block_mask`` does, is that line's.
     """
-    ms: dict[str, float] = defaultdict(float)
-    depth: dict[str, int] = {}
+    ms, depth = defaultdict[str, float](float), dict[str, int]()
     whole = sum(row["ms"] or 0.0 for row in found)
     own = {_lines(r)[0] for r in found if (r["ms"] or 0.0) >= LEAST_OF_OUTSIDE * whole}
     for row in found:
@@ -254,8 +254,8 @@ def _eager(
     named = [part for part in parts if part.ms >= LEAST_OF_OUTSIDE * ms]
     where = [place for part in named for place in part.places]
     at = f" ({short(where[0])})" if where else ""
-    coalesces = first_rank(rows(tables, "sparse_coalesces"))[:1]
-    again = next((row for row in coalesces if row["ms"] >= ms / 2), None)
+    coalesces = first_rank(rows(tables, "sparse_coalesces"))
+    again = coalesces[0] if coalesces and coalesces[0]["ms"] >= ms / 2 else None
     whose = f"{most.what}.step()" if most.what else _EAGER
     if again:
         whose = f"{_EAGER}, most of it sorting a sparse tensor's indices again"
@@ -263,7 +263,7 @@ def _eager(
         whose = f"{_EAGER}, most of it {whose}"
     cut = f", on {most.lists:.0f} lists of one tensor" if most.lists and not again else ""
     waits = sum(part.waits_ms for part in parts)
-    explanation = f"{milliseconds(ms)} of {milliseconds(step)} run as without torch.compile."
+    explanation = f"{milliseconds(ms)} of {milliseconds(step)} run the same without torch.compile."
     if waits >= ms / 2:
         explanation += f" The GPU waits for their launches for {milliseconds(waits)} of that."
     if again:

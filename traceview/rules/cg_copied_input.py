@@ -42,6 +42,7 @@ import polars as pl
 
 from traceview.json_errors import NOT_JSON
 from traceview.rules._gain import compiled_rows, inputs_named
+from traceview.rules._starts import NO_AUTOGRAD_CACHE
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     NOTABLE_SHARE,
@@ -77,8 +78,6 @@ LEAST_SHARE = NOTABLE_SHARE
 #: An input that is less of what is copied than this is not named.
 _LEAST_OF_ALL = 0.10
 _COPYING = "aten::_foreach_copy_"
-#: Before torch 2.13 the key of AOTAutograd's cache does not tell marked tensors from others.
-_NO_CACHE = "torch._functorch.config.enable_autograd_cache=False"
 #: Of a tensor's annotation.
 _SHAPE = re.compile(r"^[^\[\]]*\[([^\]]*)\]")
 #: In Dynamo's names of what belongs to a module, and so stays where it is.
@@ -160,7 +159,7 @@ def _finding(
         snippet=Snippet(
             "python", "torch._dynamo.mark_static_address(tensor)  # once, before the first call"
         ),
-        remedy=(f"static={'/'.join(arguments)}", _NO_CACHE) if arguments else (),
+        remedy=(f"static={'/'.join(arguments)}", NO_AUTOGRAD_CACHE) if arguments else (),
     )
 
 

@@ -219,8 +219,7 @@ def check(
         # And arithmetic is no reason for its time.
         each_ms = executed / (rates[0] / 2 * 1e9)
         if each_ms * row["count"] < _MOST_ARITHMETIC * row["ms"]:
-            scattered = row["bytes_kind"] == "at_most"
-            yield _far_from_copy(tables, row, code, copy_ms, scattered=scattered)
+            yield _far_from_copy(tables, row, code, copy_ms)
 
 
 def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[Finding]:
@@ -409,11 +408,9 @@ def _dividing(tables: Tables, row: Row, code: Row, divisions: int, dividing_ms: 
     )
 
 
-def _far_from_copy(
-    tables: Tables, row: Row, code: Row, copy_ms: float, *, scattered: bool
-) -> Finding:
+def _far_from_copy(tables: Tables, row: Row, code: Row, copy_ms: float) -> Finding:
     places = locations(code["user_lines"] or ())
-    at_most = "at most " if scattered else ""
+    scattered, at_most = row["bytes_kind"] == "at_most", _at_most(row)
     where = f" at {short(places[0])}" if places else ""
     took, least = milliseconds(row["ms"]), milliseconds(copy_ms)
     if scattered:  # nothing is lost where nothing can be gained
@@ -442,6 +439,10 @@ def _far_from_copy(
     )
 
 
+def _at_most(row: Row) -> str:
+    return "at most " if row["bytes_kind"] == "at_most" else ""
+
+
 def _share(tables: Tables, row: Row) -> str:
     """What the kernel takes of a step; the profiled one may have been longer than those timed."""
     return percent(min(1.0, row["ms"] / (step_ms(tables, "compiled") or row["ms"])))
@@ -464,7 +465,6 @@ def _finding(
 ) -> Finding:
     """About one generated kernel; ``shown`` is what its code shows."""
     moved = f"{row['bytes'] / 1e6:,.0f} MB in {milliseconds(row['ms'] / row['count'])}"
-    at_most = "at most " if row["bytes_kind"] == "at_most" else ""
     return Finding(
         code=CODE,
         rule="ind-slow-kernel",
@@ -477,7 +477,8 @@ def _finding(
         about=about(*rows(tables, "compiles", compile_key=code["compile_key"])),
         evidence=(
             Evidence(
-                f"{row['name']}: {at_most}{moved}, {rate(row['gb_s'], 'GB/s')}", "kernel_limits"
+                f"{row['name']}: {_at_most(row)}{moved}, {rate(row['gb_s'], 'GB/s')}",
+                "kernel_limits",
             ),
             from_row(shown, "generated_kernels", code),
         ),

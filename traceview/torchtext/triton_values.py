@@ -210,8 +210,9 @@ def long_divisions(source: str) -> int:
     (https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions); one that is
     only known at run time takes a routine of about a hundred instructions.
     """
-    kernel, body = read_kernel(source), source.rpartition(JIT)[2]
-    if kernel is None or JIT not in source:
+    _, jit, body = source.rpartition(JIT)
+    kernel = read_kernel(source) if jit else None
+    if kernel is None:
         return 0
     dtypes = {pointer.name: pointer.dtype for pointer in kernel.pointers}
     code, long, over, total = TritonCode(), set[str](), dict[str, set[str]](), 0

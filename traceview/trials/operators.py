@@ -38,6 +38,8 @@ _COPYING = frozenset(
     {"index_add", "index_copy", "index_fill", "index_put"}
     | {"masked_fill", "masked_scatter", "scatter", "scatter_add"}
 )
+#: What an index by a row's number is made of.
+_ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFrom)
 
 
@@ -351,10 +353,8 @@ def kept_as_rows(source: Source, line: int) -> Changes:
         above = source.parents[use]
         if isinstance(above, ast.Subscript) and above.value is use:
             read |= isinstance(above.ctx, ast.Load)
-            whole = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
-            if not all(isinstance(each, whole) for each in ast.walk(above.slice)):
-                return
-            if not loaded([above.slice]) <= counters:
+            plain = all(isinstance(each, _ARITHMETIC) for each in ast.walk(above.slice))
+            if not plain or not loaded([above.slice]) <= counters:
                 return
         elif use not in stores:
             if source.span(use)[0] < end:

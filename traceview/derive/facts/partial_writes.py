@@ -1,5 +1,4 @@
-"""
-Writes to a part of a tensor for which generated code goes through all of it.
+"""Writes to a part of a tensor for which generated code goes through all of it.
 
 Table ``partial_writes``: writes in place that are none in compiled code.
 
@@ -17,8 +16,8 @@ few of several writes in a row; their time is by the bytes that they move. AOTAu
 writes of plain ones where inputs are views of one storage (``keys, values = cache.unbind(3)``): the
 graph then has that storage as one input.
 
-Table ``whole_copies``: an input of the graph of which the script asks for a changed copy (``table =
-table.index_copy(0, at, rows)``). Eager copies all of it as well.
+Table ``whole_copies``: an input of the graph of which the script asks for a changed copy
+(``table = table.index_copy(0, at, rows)``). Eager copies all of it as well.
 """
 
 from __future__ import annotations

@@ -179,10 +179,10 @@ def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
             x.evaluations - x.distinct for x in more if x.scalar and x.function in fact.functions
         )
         count = fact.evaluations and max(1, fact.evaluations - sum(again))
-        each, whole_now = INSTRUCTIONS_EACH, whole
-        if fact.why == RANDOM and whole and count:
+        each = INSTRUCTIONS_EACH
+        if fact.why == RANDOM:
             each = _OF_DRAW.get(fact.functions[0], _OF_DRAW["rand"])
-            whole_now = whole + (each - INSTRUCTIONS_EACH) * count
+        others = whole - INSTRUCTIONS_EACH * count if count and whole else 0
         scalar.setdefault(
             fact.why,
             {
@@ -190,7 +190,7 @@ def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
                 "functions": list(fact.functions),
                 "evaluations": fact.evaluations,
                 "length": fact.length,
-                "share": each * count / whole_now if count and whole_now else 1.0,
+                "share": each * count / (each * count + others) if count and whole else 1.0,
             },
         )
     if more:

@@ -159,9 +159,8 @@ def _kernels(tables: Tables, name: str) -> Row:
     ran = frame(tables, "kernel_groups", stance="compiled")
     if name not in _KERNELS or ran.is_empty():
         return {}
-    on_device = "device" in ran["clock"]
     ran = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
-    ran = ran.filter(pl.col("cpu_op" if on_device else "name").str.contains(_KERNELS[name]))
+    ran = ran.filter(pl.coalesce("cpu_op", "name").str.contains(_KERNELS[name]))
     return {"kernels": float(ran["count"].sum()), "ms": float(ran["ms"].sum())}
 
 
