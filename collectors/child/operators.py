@@ -33,9 +33,13 @@ class Watch:
         about, saw = self._about, self._saw
 
         class Mode(TorchDispatchMode):  # type: ignore[misc]
+            supports_higher_order_operators = True
+
             def __torch_dispatch__(
                 self, func: Any, types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
+                if not hasattr(func, "_schema"):  # it calls functions, as flex_attention does
+                    return func(*args, **(kwargs or {}))
                 about(func, args, kwargs or {})
                 result = func(*args, **(kwargs or {}))
                 saw(func, args, kwargs or {}, result)

@@ -291,6 +291,17 @@ def test_roundings_move_what_operators_round_and_nothing_else():
         assert torch.empty(3).tolist() == [3.0] * 3
 
 
+def test_an_operator_that_calls_functions_runs_while_operators_are_watched(monkeypatch):
+    torch = pytest.importorskip("torch")
+    attention = pytest.importorskip("torch.nn.attention.flex_attention")
+    monkeypatch.setattr(attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True, raising=False)
+    x = torch.linspace(0.0, 1.0, 128 * 16).view(1, 1, 128, 16)
+    expected = attention.flex_attention(x, x, x)
+    with Rounded(torch):
+        given = attention.flex_attention(x, x, x)
+    torch.testing.assert_close(given, expected)
+
+
 def test_settled_calls_stay_until_they_crowd_others_out():
     control = Control()
     control.regions = [Region(n, group=n) for n in range(3)]

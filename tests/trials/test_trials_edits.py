@@ -1835,6 +1835,11 @@ def make():
     def inner(p):
         p.add_(1).mul_(2).sub_(3)
     return inner
+
+def packed(document):
+    def same(b, h, q, k):
+        return document[q] == document[k]
+    return create_block_mask(same, None, None, 8, 8)
 """
 
 
@@ -1842,6 +1847,7 @@ def make():
     ("line", "names"),
     [
         ("nudge(p, p.grad", ["nudge"]),
+        ("document[q]", ["torch.nn.attention.flex_attention.create_block_mask"]),
         ("state.mul_", ["nudge"]),
         ("self._pull(p)", ["Own._pull"]),
         ("create_block_mask(rule", ["torch.nn.attention.flex_attention.create_block_mask"]),

@@ -194,8 +194,9 @@ def caller_compiled(source: Source, line: int) -> Changes:
 def compiled_too(source: Source, line: int) -> Iterator[str]:
     """Functions that hold the tensors' work of ``line``, as ``compile=`` names them.
 
-    What the line calls, then what it is in. None that is nested, reads values on the host, writes
-    messages or makes a whole training step: Dynamo would break its graph there.
+    What the line calls, what its nested function is given to, then what it is in. None that is
+    nested, reads values on the host, writes messages or makes a whole training step: Dynamo would
+    break its graph there.
     """
     named = ((_qualified(source, each), each) for each in source.all(Function))
     functions = {name: each for name, each in named if name}
@@ -211,17 +212,20 @@ def compiled_too(source: Source, line: int) -> Iterator[str]:
     for other in source.tree.body:  # by another name
         if isinstance(other, ast.Assign) and dotted(other.value) in torchs:
             torchs[dotted(other.targets[0])] = torchs[dotted(other.value)]
-    here = (each for each in source.all(ast.Call) if covers(each, line))
-    for name in dict.fromkeys(map(called, here)):
+    own = around.name if around is not None else None
+    calls = source.all(ast.Call)
+    here = [called(each) for each in calls if covers(each, line)]
+    given = [called(each) for each in calls if own in map(dotted, each.args)]
+    for name in dict.fromkeys([*here, *(each for each in given if each in torchs)]):
         if owner is not None and name.startswith("self."):
             name = f"{owner.name}.{name.removeprefix('self.')}"
         if name in torchs:
             yield torchs[name]
         elif name in functions and _is_tensors_work(source, functions[name]):
             yield name
-    own = _qualified(source, around) if around is not None else ""
-    if around is not None and own and _is_tensors_work(source, around):
-        yield own
+    whole = _qualified(source, around) if around is not None else ""
+    if around is not None and whole and _is_tensors_work(source, around):
+        yield whole
 
 
 def _qualified(source: Source, function: Function) -> str:
