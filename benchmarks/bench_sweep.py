@@ -1,9 +1,10 @@
 """Does ``traceview sweep`` put torch.compile's modes in the order that bare runs put them in?
 
-Each script of ``evaluation/gpu`` runs bare in each mode, in turns, one process each (wall clock
-after the last compile, per step, of a long run less a short one), and once under ``traceview sweep
---modes``. Two modes whose bare runs overlap, or are within 3 %, have no order; one in which the
-bare script fails comes behind the others, and the sweep has to say that it fails.
+Each script of ``evaluation/gpu`` runs bare in each mode, in turns, one process each, and once under
+``traceview sweep --modes``. A bare step is the ``step_ms`` that the script prints of its second
+half, or the wall clock after the last compile of a long run less a short one. Two modes whose bare
+runs overlap, or are within 3 %, have no order; one in which the bare script fails comes behind the
+others, and the sweep has to say that it fails.
 
     python benchmarks/bench_sweep.py [NAME...] [--modes LIST] [--turns N] [--keep DIR]
 """
@@ -14,6 +15,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -51,27 +53,34 @@ def bare(
         for mode, trial in trials.items():
             if len(ms[mode]) <= turn:
                 count = max(script.few, int(1e3 * LONG_S / (trial["trial_ms"] or LONG_S)))
-                # Kernels are tuned in their first call, after the last compile: two lengths of the
-                # script, of which the first run fills the caches, hold that alike.
-                short, long = (_after_s(script, mode, n, keep) for n in (count // 4, count))
-                if not ms[mode]:
-                    short = _after_s(script, mode, count // 4, keep)
-                taken = 1e3 * (long - short) / (count - count // 4)
+                long, own = _after_s(script, mode, count, keep)
+                taken = own
+                if own is None:
+                    # Kernels are tuned in their first call, after the last compile: two lengths of
+                    # the script, run with filled caches, hold that alike.
+                    short = _after_s(script, mode, count // 4, keep)[0]
+                    if not ms[mode]:
+                        long = _after_s(script, mode, count, keep)[0]
+                    taken = 1e3 * (long - short) / (count - count // 4)
                 ms[mode].append(taken if taken == taken else inf)
                 (keep / "bare.json").write_text(json.dumps(ms))
     return ms
 
 
-def _after_s(script: Script, mode: str, count: int, keep: Path) -> float:
-    """Seconds after the last compile of a run of ``count`` steps; NaN if the script fails."""
+def _after_s(script: Script, mode: str, count: int, keep: Path) -> tuple[float, float | None]:
+    """Seconds after the last compile of a run of ``count`` steps, NaN if the script fails; and its
+    own milliseconds per step, where it prints them.
+    """
     arguments, variables = script.command(script.main, count)
     out = keep / "clocked.json"
     words = [sys.executable, str(SCRIPTS / "clocked.py"), str(out)]
     words += [str(SCRIPTS / "configured.py"), json.dumps([f"mode={mode}"]), *arguments[1:]]
     environment = os.environ | variables | {"TORCHINDUCTOR_CACHE_DIR": str(keep / "cache")}
-    if subprocess.run(words, env=environment, capture_output=True).returncode:
-        return nan
-    return float(json.loads(out.read_text())["after_s"])
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        return nan, nan
+    own = re.findall(r"^step_ms=([\d.]+)$", done.stdout, re.MULTILINE)
+    return float(json.loads(out.read_text())["after_s"]), float(own[-1]) if own else None
 
 
 def compared(
