@@ -14,6 +14,8 @@ from .settings import Setting
 #: above the largest bucket by this much.
 _BEYOND = 8
 _MARK = "_dynamo_static_input_type"
+#: After an argument's name: what is in the container.
+WITHIN = "[]"
 
 
 class NotPadded(Exception):
@@ -101,21 +103,28 @@ def marked(
 ) -> Callable[..., Any]:
     """``call``, whose tensors of these names stay where they are: a cudagraph reads them there.
 
+    ``memory[]``: all tensors in the container of this name.
+
     Another tensor is one more recording for torch, no error (``_dynamo.mark_static_address``). What
     is compiled without this is to know nothing of it, so the marks are there during calls only.
     """
+    from torch.utils._pytree import tree_leaves
+
     signature = _signature(original)
 
     def with_marks(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         with ExitStack() as stack:
             for name in names:
-                tensor = given.get(name)
-                if not isinstance(tensor, torch.Tensor):
+                value = given.get(name.removesuffix(WITHIN))
+                leaves = tree_leaves(value) if name.endswith(WITHIN) else [value]
+                tensors = [each for each in leaves if isinstance(each, torch.Tensor)]
+                if not tensors:
                     raise NotPadded(f"a call has no tensor {name}")
-                if not hasattr(tensor, _MARK):
-                    torch._dynamo.mark_static_address(tensor)
-                    stack.callback(delattr, tensor, _MARK)
+                for tensor in tensors:
+                    if not hasattr(tensor, _MARK):
+                        torch._dynamo.mark_static_address(tensor)
+                        stack.callback(delattr, tensor, _MARK)
             return call(*args, **kwargs)
 
     hide_from_dynamo(with_marks)

@@ -9,7 +9,7 @@
     no_grad   inference_mode   autocast=bfloat16   sdpa=FLASH_ATTENTION   channels_last
     guards=skip                         eager=NAME      pad=ARGUMENT:DIMENSION:SIZE/SIZE/…
     stance=default                      in place of what the script gives to set_stance
-    static=ARGUMENT/ARGUMENT/…          these tensors are marked as staying where they are
+    static=ARGUMENT/ARGUMENT[]/…        these tensors (or all in it) are marked as staying put
     blocks=CLASS                        modules of this class are compiled, not what holds them
     compile=FUNCTION                    this function, or method CLASS.NAME, is compiled as well
     env.NAME=VALUE                      an environment variable: tried in processes of its own
@@ -55,7 +55,7 @@ _PROCESS = (
 _AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}
 _AROUND |= {"channels_last": False}
 _PAD = re.compile(r"([A-Za-z_]\w*):(\d):(\d{1,9}(?:/\d{1,9}){0,63})")
-_ARGUMENTS = re.compile(r"[A-Za-z_]\w*(/[A-Za-z_]\w*){0,63}")
+_ARGUMENTS = re.compile(r"[A-Za-z_]\w*(\[\])?(/[A-Za-z_]\w*(\[\])?){0,63}")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 

@@ -55,21 +55,25 @@ MARKED = """
         return graph.forward
 
     @torch.compile(backend=backend)
-    def look_up(table, x):
-        return table + x
+    def look_up(table, rest):
+        return table + rest["x"]
 
     for number in range(100000):
-        look_up(tables[0], x=tables[1])
+        look_up(tables[0], rest={"x": tables[1]})
 """
 
 
 def test_arguments_are_marked_during_calls_only(tmp_path):
-    run, ends = tried(tmp_path, ("static=table",), ("static=no",), text=MARKED)
+    run, ends = tried(tmp_path, ("static=table",), ("static=no",), ("static=rest[]",), text=MARKED)
     end = ends["static=table"]
     assert (end["state"], end["why"]) == ("measured", None)
     assert "a call has no tensor no" in ends["static=no"]["why"]
-    assert run.out.split("\n")[:2] == ["[None, None] [False, False]",
-                                       "['unguarded', None] [True, False]"]  # fmt: skip
+    assert ends["static=rest[]"]["state"] == "measured"
+    assert run.out.split("\n")[:3] == [
+        "[None, None] [False, False]",
+        "['unguarded', None] [True, False]",
+        "[None, 'unguarded'] [False, True]",
+    ]
 
 
 def test_what_padding_changes_is_seen_and_what_is_pooled_is_refused(tmp_path):

@@ -815,6 +815,31 @@ def test_a_cudagraph_skip_points_at_the_write(make):
     assert (finding.location.line, finding.cost.ms_per_step) == (31, 0.4)
 
 
+def test_arguments_that_a_graph_writes_into_can_be_marked(make):
+    event = {"event": "skip", "reason": "skipping cudagraphs due to mutated inputs (2 instances)"}
+    inputs = ("L_state_", "L_memory_0_1_", "L_self_buffers_mean_", "L_x_")
+    head = ", ".join(f'{name}: "f32[4][1]cuda:0"' for name in inputs)
+    lines = "\n".join(f"        {name[0].lower()}{name[1:]} = {name}" for name in inputs)
+    text = f"""class GraphModule(torch.nn.Module):
+    def forward(self, {head}):
+{lines}
+        copy_: "f32[4][1]cuda:0" = l_state_.copy_(l_x_);  copy_ = None
+        half: "f32[2][1]cuda:0" = l_memory_0_1_[slice(0, 2, None)]
+        add_: "f32[2][1]cuda:0" = half.add_(1);  half = add_ = None
+        mul_: "f32[4][1]cuda:0" = l_self_buffers_mean_.mul_(2);  mul_ = None
+        return (l_x_,)
+"""
+    sources = ("L['state']", "L['memory'][0][1]", "L['self']._buffers['mean']", "L['x']")
+    tables = make(
+        compiles=[{"compile_key": "1", "compile_id": "0/0"}],
+        cudagraph_events=[event],
+        graphs=[{"kind": "dynamo_output", "compile_id": "0/0", "compile_key": "1", "text": text}],
+        guards=[{"compile_key": "1", "source_name": name} for name in sources],
+    )
+    (finding,) = found("cg-skip-mutation", tables)
+    assert finding.remedy[0] == "static=state/memory[]"
+
+
 def test_other_cudagraph_skips_are_another_matter(make):
     event = {"event": "skip", "reason": "skipping cudagraphs due to cpu device (arg1_1)"}
     assert found("cg-skip-mutation", make(compiles=[], cudagraph_events=[event])) == ()

@@ -79,6 +79,16 @@ def step(book, x, i):
     columns[i] = x + 0.1 * old
     return old
 """
+INNER = """
+def deposit(field, i, j, tag):
+    inner = field[HALO:-HALO, :4]
+    inner[i, j] = tag
+"""
+LENGTH = """
+SIZE = BLOCK + TAIL - 1
+def render(dry, wet):
+    return torch.fft.irfft(torch.fft.rfft(dry, n=SIZE) * wet, n=SIZE)[:, :BLOCK]
+"""
 STRIP = """
 def advance(h, lo, x):
     h[lo : lo + 9] += 2 * x
@@ -135,6 +145,21 @@ LOST = {  # rule, what the line says, text, what goes → what comes
         "columns[i] =",
         COLUMN,
         ("columns[i] =", "book[:, i] ="),
+    ),
+    "elements of a part": (
+        "ind-partial-write",
+        "inner[i, j] =",
+        INNER,
+        ("inner[i, j] =", "field[i + HALO, j] ="),
+    ),
+    "a slow length": (
+        "ind-fft-length",
+        "irfft",
+        LENGTH,
+        (
+            "BLOCK + TAIL - 1",
+            "next(n for n in range(BLOCK + TAIL - 1, 2 * (BLOCK + TAIL - 1)) if 30**30 % n == 0)",
+        ),
     ),
     "a strip": ("ind-partial-write", "+=", STRIP, ("+= 2 * x", "= h[lo : lo + 9] + (2 * x)")),
     "an operator of torch's own": (
@@ -222,6 +247,20 @@ NEARLY = {  # rule, what the line says, text, what makes it another thing
     ),
     "rows by a tensor's value": (
         *("ind-partial-write", "basis[n] =", ROWS, "basis[n - 2]", "basis[order]"),
+    ),
+    "an index that is no plain value": (
+        "ind-partial-write",
+        "inner[",
+        INNER,
+        "[i, j]",
+        "[i | 1, j]",
+    ),
+    "a part whose first elements are left out from the end": (
+        *("ind-partial-write", "inner[", INNER, "HALO:-HALO", "-HALO:"),
+    ),
+    "an index of other dimensions": ("ind-partial-write", "inner[", INNER, "[i, j] =", "[i] ="),
+    "a length that is made twice": (
+        *("ind-fft-length", "irfft", LENGTH, "def", "if FAST:\n    SIZE = 4096\ndef"),
     ),
     "rows of a tensor that is given": (
         *("ind-partial-write", "basis[n] =", ROWS, "torch.ones(degree, x.shape[0])", "x"),

@@ -112,7 +112,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-scalar-loop": (Pattern(inside.called_apart), Pattern(operators.laid_out)),
     "ind-partial-write": (
         *(Pattern(operators.stacked), Pattern(operators.kept_as_rows)),
-        Pattern(operators.assigned_to_part),
+        *(Pattern(operators.assigned_to_part), Pattern(operators.written_at_offset)),
     ),
     "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
     "ap-debug-switch": (Pattern(operators.without_variable, "torch looks for no errors"),),
@@ -122,6 +122,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "ind-untrained-weights": (Pattern(around.gradients_off),),
     "ct-compile-in-step": (Pattern(around.compiled_once),),
+    "ind-fft-length": (Pattern(outside.fast_length, "a result that is not cut is longer"),),
     "ind-misaligned-copy": (Pattern(operators.copied_first),),
     "ind-causal-mask": (
         Pattern(operators.causal_without_mask, "padding that the mask hides is hidden no longer"),

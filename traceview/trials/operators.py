@@ -40,6 +40,8 @@ _COPYING = frozenset(
 )
 #: What an index by a row's number is made of.
 _ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
+#: What can be added to as it stands.
+_SIMPLE = (ast.Attribute, ast.Call, ast.Constant, ast.Name, ast.Subscript)
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFrom)
 
 
@@ -397,6 +399,27 @@ def assigned_to_part(source: Source, line: int) -> Changes:
         if whole and names.count(view) == 1 and not loaded([base]) & set(names):
             index = f"{source.of(base)}[:, {source.of(part.slice)}]"
             yield [(*source.span(part), index)]
+
+
+def written_at_offset(source: Source, line: int) -> Changes:
+    """``inner[i, j] = y`` of ``inner = x[a:b, c:d]`` → ``x[i + a, j + c] = y``."""
+    write, function = source.at(line, ast.Assign), source.function_at(line)
+    part = write.targets[0] if write else None
+    if function is None or not isinstance(part, ast.Subscript):
+        return
+    index, nodes = _items(part), [n for n in ast.walk(function) if isinstance(n, ast.Assign)]
+    made = [node.value for node in nodes if dotted(node.targets[0]) == dotted(part.value)]
+    for whole in (each for each in made if isinstance(each, ast.Subscript)):
+        begins = [e.lower for e in _items(whole) if isinstance(e, ast.Slice) and e.step is None]
+        simple = all(isinstance(each, _SIMPLE) for each in (*index, *filter(None, begins)))
+        if simple and len(index) == len(begins) == len(_items(whole)):
+            pairs = zip(map(source.of, index), begins, strict=True)
+            moved = [f"{at} + {source.of(begin)}" if begin else at for at, begin in pairs]
+            yield [(*source.span(part), f"{source.of(whole.value)}[{', '.join(moved)}]")]
+
+
+def _items(node: ast.Subscript) -> list[ast.expr]:
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
 def _has_slice(node: ast.AST) -> bool:

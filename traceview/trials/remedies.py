@@ -312,8 +312,7 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
         elif name == "compile" and text.startswith("torch."):
             before.append(f"{text.rpartition('.')[2]} = torch.compile({text})")
         elif name == "static":
-            call_of = "torch._dynamo.mark_static_address({})  # once, before the first call"
-            before += map(call_of.format, text.split("/"))
+            before += map(_static, text.split("/"))
         elif name in _LINES:
             lines = _LINES[name].format(value, _quoted(value)).split("\n")
             (around if lines[0].startswith("with ") else before).extend(lines)
@@ -325,6 +324,14 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
     given += [f"options={{{', '.join(options)}}}"] if options else []
     call = [f"torch.compile(..., {', '.join(given)})"] if given else []
     return (*before, *call, *around)
+
+
+def _static(name: str) -> str:
+    """Marks a tensor, or all in a container, which ``memory[]`` names."""
+    mark = "torch._dynamo.mark_static_address({})  # once, before the first call"
+    if (container := name.removesuffix("[]")) != name:
+        mark = "for tensor in torch.utils._pytree.tree_leaves({}):\n    " + mark.format("tensor")
+    return mark.format(container)
 
 
 def _quoted(value: object) -> str:
