@@ -43,6 +43,13 @@ def test_a_column_of_an_input_that_is_written_in_place_after_it():
     ]
 
 
+def test_what_is_written_is_an_input_and_only_the_view_has_a_line():
+    view = PLACE.format(7) + node("v", "1000", "select.int(book, 1, 3)") + "\n"
+    put = node("a", "1000, 64", "select_scatter.default(book, x, 1, 3)")
+    (write,) = writes(view, put, PLACE.format(8), BACK)
+    assert (write.line, write.changed, write.to_input) == ("/u/a.py:7", 1000, True)
+
+
 @pytest.mark.parametrize(("place", "merged"), [("", True), (PLACE.format(5), False)])
 def test_a_view_of_a_storage_that_inputs_share(place, merged):
     """AOTAutograd's own views have no line; the result is copied to another of these views."""
