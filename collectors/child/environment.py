@@ -67,6 +67,7 @@ def described(torch: Any) -> dict[str, Any]:
         "device_name": cuda and cuda.get_device_name(),
         "device_count": cuda and cuda.device_count(),
         "device_capability": capability,
+        "device_memory_bytes": cuda and cuda.get_device_properties("cuda").total_memory,
         # Of the first processor; Arm's kernels name none.
         "cpu_name": _in_file("/proc/cpuinfo", r"(?m)^model name\s*:\s*(.*\S)"),
         "cpu_threads": torch.get_num_threads(),

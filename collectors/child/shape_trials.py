@@ -7,6 +7,7 @@ are read from the last profiler window's trace, the largest ones (by operations)
 random data as they are and every way there is, in turns: one ``shape_trial`` event each. Attention
 that ran as separate operators is whole in the eager window's trace only, and so is attention with a
 mask. It is timed where the mask is a causal one (`masks`), against ``is_causal=True``.
+A product on a GPU is timed with rows that begin at multiples of 16 bytes, too, where they do not.
 A Fourier transform is timed where its length has a factor that libraries have no code for, against
 the next length without one. Rows that are looked up are timed where a row's elements lie apart, at
 random places, against a table whose rows lie together; they too are in the eager window's trace
@@ -39,6 +40,8 @@ MOST_TRACE_BYTES = 64 << 20
 ROUNDS = 5
 AS_IT_IS = "as it is"
 IS_CAUSAL = "is_causal=True"
+ALIGNED = "aligned"
+_ALIGNMENT = 16  # bytes that libraries' fast kernels load at once
 _BATCH_S = 1e-3  # calls that are shorter are timed together
 _MOST_CALLS = 200
 
@@ -346,6 +349,8 @@ def _others(
         attention = torch.nn.functional.scaled_dot_product_attention
         yield IS_CAUSAL, partial(clock, partial(attention, *operands, is_causal=True))
         return
+    if name in _PRODUCTS and device and (aligned := _aligned(operands)):
+        yield ALIGNED, partial(clock, partial(act, *aligned))
     fast_half = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
     has_half = device or (fast_half is not None and fast_half())
     if dtype == "float32":
@@ -377,6 +382,22 @@ def _others(
                 act(*operands)  # raises where it cannot
                 words = backend.lower().replace("_", " ")
                 yield words, partial(_within, partial(sdpa_kernel, kind), clock, operands, act)
+
+
+def _aligned(operands: list[Any]) -> list[Any]:
+    """Like these, with all rows at multiples of 16 bytes; none where they are."""
+    unit = _ALIGNMENT // operands[0].element_size()
+    both = [pair for each in operands for pair in zip(each.shape, each.stride(), strict=True)]
+    if not any(n > 1 and step != 1 and step % unit for n, step in both):
+        return []
+    made = []
+    for each in operands:
+        rows, columns = (-(-n // unit) * unit for n in each.shape[-2:])
+        by_column = each.stride(-1) != 1 and each.stride(-2) == 1
+        laid = (columns, rows) if by_column else (rows, columns)
+        new = each.new_empty(*each.shape[:-2], *laid).normal_()
+        made.append(new.mT if by_column else new)
+    return made
 
 
 def _longer(work: Work) -> tuple[Work, list[int]]:

@@ -44,11 +44,11 @@ CAPTURED = """
     [(set(), 0.0), ({2}, 96 / 256), ({0}, 160 / 256), ({0, 2}, 1.0)],
 )
 def test_what_no_other_gradient_needs_is_needless(unneeded, share):
-    assert needless(BACKWARD, unneeded) == pytest.approx(share)
+    assert needless(BACKWARD, unneeded)[0] == pytest.approx(share)
 
 
 def test_a_convolution_makes_both_gradients_in_one_call():
-    assert needless(CONVOLUTION, {0}) == needless(CONVOLUTION, {1}) == 0.5
+    assert needless(CONVOLUTION, {0})[0] == needless(CONVOLUTION, {1})[0] == 0.5
 
 
 def test_names_are_those_of_modules():
@@ -97,3 +97,29 @@ def test_a_gpu_that_waits_for_the_host_gains_less(make):
     (finding,) = ind_untrained_weights.check(tables)
     assert finding.severity == "info"
     assert "waits 2.00 ms for the host" in finding.explanation
+
+
+def test_a_starved_gpu_gains_the_waits_for_kernels_that_are_gone(make):
+    """Of 10 launches the share of the backward's 4 goes, and the one that adds the gradient up."""
+    head = {"compile_key": "k", "compile_id": "0/0"}
+    call = {"stance": "compiled", "category": "gemm", "aot_id": "0_backward", "name": "aten::mm"}
+    account = {"stance": "compiled", "clock": "device"}
+    tables = make(
+        untrained_weights=[{"name": "second.weight", "additions": 40}],
+        graphs=[
+            {**head, "kind": "dynamo_output", "text": CAPTURED},
+            {**head, "kind": "aot_backward", "text": BACKWARD},
+        ],
+        matched_kernels=[{**call, "compile_id": "0/0", "ms": 1.0, "count": 4.0}],
+        accounting=[
+            {**account, "kind": "idle", "category": "idle_launch_bound", "ms": 6.0},
+            {**account, "kind": "busy", "category": "gemm", "ms": 2.0},
+        ],
+        speedups=[{"eager_ms": 10.0, "compiled_ms": 10.0}],
+        step_counts=[{"stance": "compiled", "timed_step_ms": 10.0, "kernels": 10.0}],
+    )
+    (finding,) = ind_untrained_weights.check(tables)
+    share = needless(BACKWARD, {2})[1]
+    assert 0 < share < 1
+    assert finding.cost.ms_per_step == pytest.approx((4 * share + 1) / 10 * 6.0)
+    assert finding.cost.about.startswith("waits for launches")

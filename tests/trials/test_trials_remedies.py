@@ -149,8 +149,8 @@ def test_cudagraphs_with_autotuning_have_two_prices():
          ["torch._dynamo.mark_static_address(table)  # once, before the first call",
           "torch._dynamo.mark_static_address(ids)  # once, before the first call"]),
         (["static=memory[]"],
-         ["for tensor in torch.utils._pytree.tree_leaves(memory):\n"
-          "    torch._dynamo.mark_static_address(tensor)  # once, before the first call"]),
+         ["torch.utils._pytree.tree_map(torch._dynamo.mark_static_address, memory)"
+          "  # once, before the first call"]),
         (["eager=Net.loss"], ["# Net.loss stays in eager: take its torch.compile away"]),
         (["stance=default"],
          ['torch.compiler.set_stance("default")  # in place of the stance that is set there']),

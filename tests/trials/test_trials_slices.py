@@ -84,6 +84,18 @@ def deposit(field, i, j, tag):
     inner = field[HALO:-HALO, :4]
     inner[i, j] = tag
 """
+TOWER = """
+def main(table, tower):
+    target, features = table[:, 0], table[:, 1:]
+    for lo in range(0, 640, 64):
+        tower(features[lo : lo + 64]).sum()
+"""
+SAVED = """
+import contextlib
+def main(model, x):
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        loss = model(x)
+"""
 LENGTH = """
 SIZE = BLOCK + TAIL - 1
 def render(dry, wet):
@@ -151,6 +163,18 @@ LOST = {  # rule, what the line says, text, what goes → what comes
         "inner[i, j] =",
         INNER,
         ("inner[i, j] =", "field[i + HALO, j] ="),
+    ),
+    "a slice of which parts are passed": (
+        "ind-unaligned-product",
+        "features[lo",
+        TOWER,
+        ("table[:, 1:]", "table[:, 1:].clone()"),
+    ),
+    "tensors saved on the host": (
+        "mem-saved-on-host",
+        "save_on_cpu",
+        SAVED,
+        ("torch.autograd.graph.save_on_cpu(pin_memory=True)", "contextlib.nullcontext()"),
     ),
     "a slow length": (
         "ind-fft-length",

@@ -389,8 +389,8 @@ def statements(source: str) -> Iterator[dict[str, Any]]:
                 several = not isinstance(workers, ast.Constant) or workers.value
                 if several and not given.keys() & {"persistent_workers", None}:
                     yield row("loader", node)
-            elif called == "autocast":
-                yield row("autocast", node)
+            elif called in ("autocast", "save_on_cpu"):
+                yield row(called, node)
             elif called in _CYCLING and "cycle_momentum" not in {k.arg for k in node.keywords}:
                 yield row("momentum", node)
             elif called in _HOOKS:

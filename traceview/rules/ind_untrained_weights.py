@@ -14,7 +14,9 @@ After a profiler window the script's optimizers and modules are looked at: weigh
 optimizer and whose gradients were added up for 16 steps or more without being reset. Dynamo's graph
 has their names, and the backward's graph says which result is whose gradient. The cost is the part
 of the backward's products and convolutions that only these gradients need, by their operations, of
-the time that the library takes for them. What generated kernels take for them comes on top.
+the time that the library takes for them. What generated kernels take for them comes on top. Where a
+GPU waits for launches, it is that part of these waits instead: of the backward's kernels the part
+of its operations that only these gradients need, and one kernel for each gradient that is added up.
 
 ## What to do
 `network.requires_grad_(False)` before the first call. Gradients still flow through it to its input.
@@ -35,9 +37,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Set
 from math import prod
+from typing import NamedTuple
 
 from traceview.derive.origins.work import LIBRARY
-from traceview.rules._gain import idle_ms, location
+from traceview.rules._gain import idle_ms, is_starved, location
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -79,15 +82,23 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     step = step_ms(tables, "compiled")
     if not untrained or not step:
         return
-    names, places, ms = dict[str, None](), dict[Location, None](), 0.0
+    names, places = dict[str, None](), dict[Location, None]()
+    ms = kernels = 0.0
     for lost, mine, where_used in backwards(tables, untrained.keys()):
-        ms += lost
+        ms += lost.ms
+        kernels += lost.kernels
         names |= dict.fromkeys(mine)
         places |= dict.fromkeys(where_used)
-    if not names or ms < least_share * step:
-        return
+    counts = first_rank(rows(tables, "step_counts", stance="compiled"))
+    whole = counts[0]["kernels"] if counts else None
+    about = "products and convolutions that only these gradients need"
     waits = (idle_ms(tables) or 0.0) - (idle_ms(tables, "device") or 0.0)
     paced = waits >= MOST_WAITING * step
+    if is_starved(tables) and whole and kernels:
+        ms = min(1.0, (kernels + len(names)) / whole) * (idle_ms(tables, "launch") or 0.0)
+        about, paced = "waits for launches, by the kernels that only these gradients need", False
+    if not names or ms < least_share * step:
+        return
     where = list(places)
     at = f" at {short(where[0])}" if where else ""
     first = next(iter(names))
@@ -108,7 +119,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 else ""
             )
         ),
-        cost=Cost(ms, None, "products and convolutions that only these gradients need"),
+        cost=Cost(ms, None, about),
         confidence="derived",
         location=where[0] if where else None,
         evidence=(
@@ -127,14 +138,24 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     )
 
 
+class Lost(NamedTuple):
+    """What only such gradients need: ms of library calls, or parts of them; kernels, as a count."""
+
+    ms: float
+    kernels: float
+
+
 def backwards(
     tables: Tables, untrained: Set[str]
-) -> Iterator[tuple[float, list[str], list[Location]]]:
-    """Of each compiled backward: ms that only such gradients need, of which weights, used where."""
+) -> Iterator[tuple[Lost, list[str], list[Location]]]:
+    """Of each compiled backward: what only such gradients need, of which weights, used where."""
     spent: dict[str, float] = defaultdict(float)  # in library operators
+    launched: dict[str, float] = defaultdict(float)
     for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
-        if row["category"] in LIBRARY and (row["aot_id"] or "").endswith("backward"):
-            spent[row["compile_id"]] += row["ms"] or 0.0
+        if (row["aot_id"] or "").endswith("backward"):
+            launched[row["compile_id"]] += row["count"] or 0.0
+            if row["category"] in LIBRARY:
+                spent[row["compile_id"]] += row["ms"] or 0.0
     texts = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     captured = {row["compile_key"]: read_graph(row["text"] or "") for row in texts}
     for row in first_rank(rows(tables, "graphs", kind="aot_backward")):
@@ -143,9 +164,12 @@ def backwards(
         given = forward.inputs
         known = {n: path(node.name) for n, node in enumerate(given)}
         mine = {n: name for n, name in known.items() if name in untrained}
-        if mine and (share := needless(row["text"] or "", mine.keys())):
+        library, operations = needless(row["text"] or "", mine.keys()) if mine else (0.0, 0.0)
+        if library:
             lines = (_used_at(forward, given[n].name) for n in mine)
-            yield share * spent[row["compile_id"]], list(mine.values()), [*filter(None, lines)]
+            key = row["compile_id"]
+            lost = Lost(library * spent[key], operations * launched[key])
+            yield lost, list(mine.values()), [*filter(None, lines)]
 
 
 def _used_at(graph: Graph, name: str) -> Location | None:
@@ -167,8 +191,8 @@ def path(name: str) -> str:
     return ".".join(parts[1:])
 
 
-def needless(text: str, unneeded: Set[int]) -> float:
-    """Of a backward's library operations, the share that only gradients of these inputs need.
+def needless(text: str, unneeded: Set[int]) -> tuple[float, float]:
+    """The shares of a backward's products, and of its nodes, that only gradients of these need.
 
     ``unneeded``: places of the inputs among those of the forward, as the graph's text has them.
     """
@@ -191,4 +215,6 @@ def needless(text: str, unneeded: Set[int]) -> float:
             halves = (item.name for item in items if item.args.endswith(_HALVES))
             work += [(name, prod(sizes[0]) * prod(sizes[2][1:])) for name in halves]
     whole = sum(operations for _, operations in work)
-    return sum(operations for name, operations in work if name not in live) / (whole or 1)
+    lost = sum(operations for name, operations in work if name not in live)
+    nodes = [node.name for node in graph.operations if not node.is_view]
+    return lost / (whole or 1), sum(name not in live for name in nodes) / (len(nodes) or 1)

@@ -8,7 +8,8 @@ The batch that fits in eager may not fit compiled.
 ## Evidence
 CUDA's caching allocator, reset before each timed block: the highest peak of the compiled blocks
 is more than 1.1 times that of the eager blocks, and more than 64 MiB above it. Resident memory of
-the process is not used, since it never shrinks.
+the process is not used, since it never shrinks. It is information where the compiled peak is below
+half of the device's memory: a batch that is twice as large still fits.
 
 ## What to do
 Look for tensors that eager code frees early (`del`, `pop`, rebinding) and a graph keeps until it
@@ -18,6 +19,7 @@ for training try `torch._functorch.config.activation_memory_budget` below 1.
 ## Settings
 - `most_ratio`: compiled over eager peak up to which the rule is silent.
 - `most_bytes`: bytes above the eager peak up to which the rule is silent.
+- `warn_share`: part of the device's memory from which the compiled peak is a warning.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_cudagraph_trees.html
@@ -45,7 +47,7 @@ from traceview.rules.kit import (
 
 CODE = "TV420"
 NEEDS = frozenset({"memory:eager", "memory:compiled"})
-SEVERITIES = ("warning",)
+SEVERITIES = ("warning", "info")
 #: With gradients on, a graph keeps what a backward would need until its results are freed.
 FOLLOWS = frozenset({"ap-grad-inference", "ind-partial-write", "ind-slower-library"})
 GPU_ONLY = True
@@ -54,11 +56,16 @@ GPU_ONLY = True
 MOST_RATIO = 1.1
 #: On small peaks a tenth is one workspace of cuBLAS (32 MiB on recent GPUs, more with several).
 MOST_BYTES = 64 * 2**20
+WARN_SHARE = 0.5
 _BUDGET = ("torch._functorch.config.activation_memory_budget=0.8",)
 
 
 def check(
-    tables: Tables, *, most_ratio: float = MOST_RATIO, most_bytes: float = MOST_BYTES
+    tables: Tables,
+    *,
+    most_ratio: float = MOST_RATIO,
+    most_bytes: float = MOST_BYTES,
+    warn_share: float = WARN_SHARE,
 ) -> Iterator[Finding]:
     """At most one finding: the device on which the difference is largest."""
     peaks: dict[str, dict[str, int]] = {}
@@ -78,6 +85,7 @@ def check(
     most, device = max(more, key=lambda pair: pair[0])
     compiled, eager = peaks[device]["compiled"], peaks[device]["eager"]
     region = first(tables, "regions")
+    memory = (first(tables, "runs") or {}).get("device_memory_bytes")
     why = "A graph keeps its inputs and what it saves for the backward until it ends."
     if region and region["mode"] in ("reduce-overhead", "max-autotune"):
         why = (
@@ -87,7 +95,7 @@ def check(
     yield Finding(
         code=CODE,
         rule="mem-peak-up",
-        severity="warning",
+        severity="info" if memory and compiled < warn_share * memory else "warning",
         title=f"Compiled steps peak at {size(compiled)}, eager ones at {size(eager)}",
         explanation=f"The compiled step needs {size(most)} more on {device}. {why}",
         cost=Cost(about=f"{size(most)} of device memory"),

@@ -191,7 +191,7 @@ SETTING_SITES = table("setting_sites", "one line of the user's own that names a 
 )
 
 NOTED_LINES = table("noted_lines", "one line of the user's own whose kind of statement findings point to, in no order",
-    Column("kind", pl.String, "storage (a tensor gets other storage: `t.data = …`, t.set_, swap_tensors), autotune (arguments that a Triton kernel is tuned for), autocast (a context or decorator), momentum (a scheduler that changes it, too), hook_step (an optimizer's step in a function that is a gradient's hook), loader (DataLoader(…) with num_workers and without persistent_workers)"),
+    Column("kind", pl.String, "storage (a tensor gets other storage: `t.data = …`, t.set_, swap_tensors), autotune (arguments that a Triton kernel is tuned for), autocast (a context or decorator), save_on_cpu (of torch.autograd.graph), momentum (a scheduler that changes it, too), hook_step (an optimizer's step in a function that is a gradient's hook), loader (DataLoader(…) with num_workers and without persistent_workers)"),
     Column("name", pl.String, "the statement; of autotune, the kernel's name"),
     Column("keys", pl.List(pl.String), "of autotune, the arguments whose new values have the kernel tuned again; null: another kind"),
     Column("file", pl.String, "user's file"),

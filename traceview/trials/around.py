@@ -161,6 +161,15 @@ def without_mode(source: Source, _line: int) -> Changes:
                 yield [(*source.lines([node]), source.text(node.body, source.indent(node)))]
 
 
+def saved_on_device(source: Source, line: int) -> Changes:
+    """``with torch.autograd.graph.save_on_cpu():`` → ``with contextlib.nullcontext():``."""
+    for node in source.all(ast.withitem):
+        call = node.context_expr
+        if called(call).rpartition(".")[2] == "save_on_cpu" and covers(call, line):
+            made = (*source.span(call), "contextlib.nullcontext()")
+            yield [made, *source.importing("contextlib")]
+
+
 def called_before(source: Source, line: int) -> Changes:
     """``with FlopCounterMode() as counter: model(x)``: one call comes before it, and compiles.
 

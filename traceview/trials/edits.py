@@ -122,8 +122,14 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "ind-untrained-weights": (Pattern(around.gradients_off),),
     "ct-compile-in-step": (Pattern(around.compiled_once),),
+    "mem-saved-on-host": (
+        Pattern(around.saved_on_device, "memory: saved tensors stay on the device"),
+    ),
     "ind-fft-length": (Pattern(outside.fast_length, "a result that is not cut is longer"),),
     "ind-misaligned-copy": (Pattern(operators.copied_first),),
+    "ind-unaligned-product": (
+        Pattern(operators.copied_first, "memory: the slice is there a second time"),
+    ),
     "ind-causal-mask": (
         Pattern(operators.causal_without_mask, "padding that the mask hides is hidden no longer"),
     ),

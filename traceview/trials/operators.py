@@ -463,14 +463,13 @@ def laid_out(source: Source, line: int) -> Changes:
 def copied_first(source: Source, line: int) -> Changes:
     """A slice that a call at ``line`` gets, ``x = scene[:, a:b]``, is copied where it is made.
 
-    Its memory is aligned then, and only the slice is copied, not all that it spans.
+    Its memory is aligned then, and only the slice is copied, not all that it spans. The call may
+    get a part of it: ``x[i]``.
     """
-    function = source.function_at(line)
     calls = [each for each in source.all(ast.Call) if covers(each, line)]
-    given = {each.id for call in calls for each in call.args if isinstance(each, ast.Name)}
-    for name in sorted(given):
-        mine = (each for each in source.all(ast.Assign) if source.owner(each) is function)
-        made = [each.value for each in mine if [dotted(t) for t in each.targets] == [name]]
+    given = [getattr(each, "value", each) for call in calls for each in call.args]
+    for name in sorted({each.id for each in given if isinstance(each, ast.Name)}):
+        made = source.values(name, source.function_at(line))
         if len(made) == 1 and isinstance(made[0], ast.Subscript) and _has_slice(made[0]):
             end = source.span(made[0])[1]
             yield [(end, end, ".clone()")]

@@ -328,10 +328,10 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
 
 def _static(name: str) -> str:
     """Marks a tensor, or all in a container, which ``memory[]`` names."""
-    mark = "torch._dynamo.mark_static_address({})  # once, before the first call"
+    call = f"torch._dynamo.mark_static_address({name})"
     if (container := name.removesuffix("[]")) != name:
-        mark = "for tensor in torch.utils._pytree.tree_leaves({}):\n    " + mark.format("tensor")
-    return mark.format(container)
+        call = f"torch.utils._pytree.tree_map(torch._dynamo.mark_static_address, {container})"
+    return f"{call}  # once, before the first call"
 
 
 def _quoted(value: object) -> str:

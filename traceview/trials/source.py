@@ -109,6 +109,17 @@ class Source:
             above = self.parents.get(above)
         return above
 
+    def values(self, name: str, function: Function | None) -> list[ast.expr]:
+        """What assignments in ``function`` give to ``name``, those to several names as well."""
+        found = []
+        for node in self.all(ast.Assign):
+            for target in node.targets if self.owner(node) is function else ():
+                pairs = [(target, node.value)]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = list(zip(target.elts, node.value.elts, strict=False))
+                found += [value for each, value in pairs if dotted(each) == name]
+        return found
+
     def class_of(self, function: Function) -> ast.ClassDef | None:
         """The class whose method it is."""
         above = self.parents.get(function)

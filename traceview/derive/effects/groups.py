@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
@@ -30,6 +31,7 @@ CAST_OPS = frozenset({"aten._to_copy", "prims.convert_element_type"})
 COPY_OPS = frozenset({"aten.clone", "aten.copy", "aten.copy_"})
 #: Operators or kernels that a row names before it says how many more there are.
 NAMED = 3
+_MOVE = re.compile("Memcpy (?:HtoD|DtoH)")
 
 Kernels = Sequence[Kernel]
 #: File, line, operator, whether in a backward.
@@ -42,10 +44,14 @@ def group_parts(
 ) -> list[Part]:
     """Parts of all kernels; ``groups`` are the rows of ``match_groups`` by ``group_id``.
 
-    Every kernel's time lands in exactly one part: the sum is that of the kernels.
+    Every kernel's time lands in exactly one part: the sum is that of the kernels. What is copied
+    between host and device is no kernel's work that another could take over.
     """
-    members = grouped(kernels, by=attrgetter("group_id"))
-    parts: list[Part] = []
+    moves = grouped((each for each in kernels if _MOVE.match(each.name)), by=attrgetter("name"))
+    parts = [part for same in moves.values() for part in _moved(same)]
+    members = grouped(
+        (each for each in kernels if not _MOVE.match(each.name)), by=attrgetter("group_id")
+    )
     # Eager executions per step at each place: a forward's and its backward's are two groups.
     times: Times = defaultdict(float)
     for kernel in kernels:
@@ -58,6 +64,13 @@ def group_parts(
         else:
             parts += _changed(mine, group, facts, times)
     return parts
+
+
+def _moved(kernels: Kernels) -> list[Part]:
+    """Copies of one direction: where compiled steps have more of them, copies were added."""
+    eager, compiled = _sides(kernels)
+    times = [sum(each.count for each in side) for side in (eager, compiled)]
+    return [_part(COPIES, eager, compiled)] if times[0] < times[1] else _by_name(kernels)
 
 
 def _changed(

@@ -60,6 +60,7 @@ _TORCH_COLUMNS = (
     "cuda_version",
     "driver_version",
     "device_count",
+    "device_memory_bytes",
     "device_capability",
     "cpu_name",
     "cpu_threads",

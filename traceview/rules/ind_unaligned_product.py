@@ -1,0 +1,153 @@
+"""
+## What it finds
+Matrix products on a GPU whose rows do not begin at multiples of 16 bytes, and that would take less
+time if they did.
+
+## Why it costs
+cuBLAS's fast kernels load 16 bytes at once, and need every row of a matrix to begin at a multiple
+of that. Rows of 1,025 bfloat16 numbers, or a slice `table[:, 1:]` of such a table, leave kernels
+that load one or two numbers at a time, and no Tensor Memory Accelerator. Inductor pads products
+whose own sizes are no multiples of 8 where that gains; a slice with gaps between its rows it leaves
+as it is, and eager code pads nothing.
+
+## Evidence
+At the script's end the step's largest products are timed on random data, as they are and with all
+rows at multiples of 16 bytes. The saving is that part of the products in a compiled step. The lines
+are those of products in the compiled graphs that have such an operand.
+
+## What to do
+Copy a slice once where it is made (`.contiguous()`, or `.clone()`), outside of the step. Give a
+table, a vocabulary or a hidden layer a size that is a multiple of 8 (of 4 in float32): 50,304 in
+place of 50,257, and mask or ignore what was added.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that aligned rows must save.
+
+## References
+- https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html
+- https://docs.nvidia.com/cuda/cublas/#tensor-core-usage
+- torch/_inductor/fx_passes/pad_mm.py
+- https://github.com/pytorch/pytorch/issues/115344
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traceview.rules._gain import Timed, locations
+from traceview.rules.kit import (
+    Evidence,
+    Finding,
+    Location,
+    Owners,
+    Snippet,
+    Tables,
+    first_rank,
+    milliseconds,
+    percent,
+    rows,
+    severity,
+    short,
+    step_ms,
+)
+from traceview.torchtext.dtypes import size_of
+from traceview.torchtext.fx import Node, read_graph, tensor_sizes, tensor_strides
+
+CODE = "TV443"
+NEEDS = frozenset({"shape_gains", "accounting", "step_counts"})
+SEVERITIES = ("warning", "info")
+GPU_ONLY = True
+
+#: A smaller gain is hard to tell from noise.
+LEAST_SHARE = 0.05
+_WAY, _KIND = "aligned", "gemm"
+_ALIGNMENT = 16
+_PRODUCTS = frozenset({"aten.mm", "aten.addmm", "aten.bmm", "aten.baddbmm"})
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """At most one finding: all products of the step."""
+    gains = first_rank(rows(tables, "shape_gains", kind=_KIND, way=_WAY))
+    step = step_ms(tables, "compiled")
+    if not gains or not step:
+        return
+    accounts = first_rank(rows(tables, "accounting", stance="compiled", category=_KIND))
+    timed = Timed.of(tables, gains, sum(row["ms"] or 0.0 for row in accounts))
+    saved = timed.saved
+    if saved < least_share * step:
+        return
+    places, gaps = _places(tables)
+    at = f" at {short(places[0])}" if places else ""
+    measured = timed.said("as they are", "with aligned rows")
+    yield Finding(
+        code=CODE,
+        rule="ind-unaligned-product",
+        severity=severity(tables, saved),
+        title=(
+            f"Rows of a matrix product's operand{at} do not begin at multiples of 16 bytes: "
+            f"aligned ones would save {milliseconds(saved)}, {percent(saved / step)} of the step"
+        ),
+        explanation=(
+            "The library's fast kernels load 16 bytes at once and need each row aligned. "
+            + (
+                "The operand is a slice with gaps between its rows, which torch.compile leaves "
+                "where it is."
+                if gaps
+                else "A size of the operand is no multiple of that."
+            )
+        ),
+        cost=timed.cost("matrix products", measured),
+        confidence="measured",
+        location=places[0] if places else None,
+        evidence=(Evidence(f"products on this step's shapes: {measured}", "shape_gains"),),
+        what_to_do=(
+            "Copy the slice once where it is made, outside of the step."
+            if gaps
+            else "Round the size up to a multiple of 8 (4 in float32), and mask or ignore what "
+            "was added."
+        ),
+        snippet=Snippet("python", "features = table[:, 1:].contiguous()") if gaps else None,
+        also_at=tuple(places[1:4]),
+        weighs=True,
+    )
+
+
+def _places(tables: Tables) -> tuple[list[Location], bool]:
+    """Lines of products with such an operand, and whether one has gaps between its rows.
+
+    One with gaps that the compiled function is given was made before: its call comes first.
+    """
+    called, lines, gaps = dict[Location, None](), dict[str | None, None](), False
+    compiles = {row["compile_key"]: row for row in first_rank(rows(tables, "compiles"))[::-1]}
+    for row in first_rank(rows(tables, "graphs", kind="post_grad")):
+        graph = read_graph(row["text"] or "")
+        for node in graph.operations if row["compile_key"] in compiles else ():
+            unaligned = [graph.nodes[name] for name in node.inputs]
+            unaligned = [each for each in unaligned if _is_unaligned(each)]
+            if node.op not in _PRODUCTS or not unaligned:
+                continue
+            lines[node.user_line] = None
+            for operand in filter(_has_gaps, unaligned):
+                gaps, source = True, graph.nodes[graph.base(operand.name)[0]]
+                caller = Owners(tables).caller(compiles[row["compile_key"]])
+                if caller and not source.args:
+                    called[caller] = None
+    return list(dict.fromkeys([*called, *locations(lines)])), gaps
+
+
+def _is_unaligned(node: Node) -> bool:
+    """Whether its rows begin at other places, by the steps between them."""
+    unit = _ALIGNMENT // size_of(node.dtype) if node.dtype else 1
+    return any(step != 1 and step % unit for step, _ in _steps(node))
+
+
+def _has_gaps(node: Node) -> bool:
+    """Whether a row ends before the next one begins."""
+    steps = _steps(node)
+    return len(steps) > 1 and steps[0][0] == 1 and steps[1][0] > steps[0][1]
+
+
+def _steps(node: Node) -> list[tuple[int, int]]:
+    """(step, size) of its dimensions, the innermost first."""
+    sizes, strides = tensor_sizes(node.meta) or (), tensor_strides(node.meta) or ()
+    return sorted((step, n) for step, n in zip(strides, sizes, strict=False) if n > 1)
