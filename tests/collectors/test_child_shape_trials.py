@@ -244,3 +244,15 @@ def test_a_mask_of_a_call_made_again_is_looked_at(tmp_path, padding, ways):
     with masks.looking():
         torch.nn.functional.scaled_dot_product_attention(query, query, query, lower & present)
     assert set(masked_attention(tmp_path, "bool", masks)) == ways
+
+
+def test_rows_at_multiples_of_16_bytes():
+    torch = pytest.importorskip("torch")
+    table = torch.zeros(64, 1025, dtype=torch.bfloat16)
+    weight = torch.zeros(33, 1024, dtype=torch.bfloat16).t()
+    found = shape_trials._aligned([table[:, 1:], weight])
+    assert [(tuple(each.shape), each.stride()) for each in found] == [
+        ((64, 1024), (1024, 1)),
+        ((1024, 40), (1, 1024)),
+    ]
+    assert shape_trials._aligned([weight, weight.t()]) == []  # each row is a column's memory

@@ -27,6 +27,7 @@ def install(net, genes):
 def settle_kernel(n_live):
     with torch.autocast("cuda"):
         pass
+    with torch.autograd.graph.save_on_cpu(): pass
 
 DataLoader(data, num_workers=2)
 DataLoader(data), DataLoader(data, num_workers=0), DataLoader(data, num_workers=2, **more)
@@ -42,8 +43,9 @@ def test_what_a_line_is_noted_for():
         ("storage", "param.data = gene", 18),
         ("autotune", "settle_kernel", 21),
         ("autocast", 'torch.autocast("cuda")', 24),
-        ("loader", "DataLoader(data, num_workers=2)", 27),
-        ("momentum", "lr_scheduler.OneCycleLR(optimizer, 0.1)", 30),
+        ("save_on_cpu", "torch.autograd.graph.save_on_cpu()", 26),
+        ("loader", "DataLoader(data, num_workers=2)", 28),
+        ("momentum", "lr_scheduler.OneCycleLR(optimizer, 0.1)", 31),
     }
     assert [row["keys"] for row in statements(SOURCE) if "keys" in row] == [["n_live"]]
 

@@ -498,6 +498,25 @@ def test_memory_peaks(make, eager, compiled, source, fires):
 
 
 @pytest.mark.parametrize(
+    ("memory", "severity"), [(None, "warning"), (1000, "warning"), (2000, "info")]
+)
+def test_a_peak_below_half_of_the_memory_is_information(make, memory, severity):
+    rows = [
+        {
+            "stance": s,
+            "device": "cuda:0",
+            "source": "allocator",
+            "block_index": 0,
+            "peak_bytes": n * MIB,
+        }
+        for s, n in (("eager", 500), ("compiled", 700))
+    ]
+    runs = [{"pid": 1, "device_memory_bytes": memory and memory * MIB}]
+    (finding,) = found("mem-peak-up", make(memory=rows, runs=runs))
+    assert finding.severity == severity
+
+
+@pytest.mark.parametrize(
     ("eager", "compiled", "overhead", "fires"),
     [(0.008, 0.023, 0.012, True), (0.048, 0.012, 0.008, False), (0.02, 0.03, 0.002, False)],
 )

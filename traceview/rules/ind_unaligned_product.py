@@ -24,6 +24,7 @@ place of 50,257, and mask or ignore what was added.
 - `least_share`: part of the compiled step, 0 to 1, that aligned rows must save.
 
 ## References
+- https://docs.pytorch.org/docs/stable/generated/torch.Tensor.contiguous.html
 - https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html
 - https://docs.nvidia.com/cuda/cublas/#tensor-core-usage
 - torch/_inductor/fx_passes/pad_mm.py
@@ -121,30 +122,21 @@ def _places(tables: Tables) -> tuple[list[Location], bool]:
     compiles = {row["compile_key"]: row for row in first_rank(rows(tables, "compiles"))[::-1]}
     for row in first_rank(rows(tables, "graphs", kind="post_grad")):
         graph = read_graph(row["text"] or "")
-        for node in graph.operations if row["compile_key"] in compiles else ():
-            unaligned = [graph.nodes[name] for name in node.inputs]
-            unaligned = [each for each in unaligned if _is_unaligned(each)]
-            if node.op not in _PRODUCTS or not unaligned:
-                continue
-            lines[node.user_line] = None
-            for operand in filter(_has_gaps, unaligned):
+        products = [node for node in graph.operations if node.op in _PRODUCTS]
+        for node in products if row["compile_key"] in compiles else ():
+            for operand in (graph.nodes[name] for name in node.inputs):
+                unit = _ALIGNMENT // size_of(operand.dtype) if operand.dtype else 1
+                steps = _steps(operand)
+                if not any(step != 1 and step % unit for step, _ in steps):
+                    continue
+                lines[node.user_line] = None
+                if len(steps) < 2 or steps[0][0] != 1 or steps[1][0] <= steps[0][1]:
+                    continue  # a row ends where the next one begins
                 gaps, source = True, graph.nodes[graph.base(operand.name)[0]]
                 caller = Owners(tables).caller(compiles[row["compile_key"]])
                 if caller and not source.args:
                     called[caller] = None
     return list(dict.fromkeys([*called, *locations(lines)])), gaps
-
-
-def _is_unaligned(node: Node) -> bool:
-    """Whether its rows begin at other places, by the steps between them."""
-    unit = _ALIGNMENT // size_of(node.dtype) if node.dtype else 1
-    return any(step != 1 and step % unit for step, _ in _steps(node))
-
-
-def _has_gaps(node: Node) -> bool:
-    """Whether a row ends before the next one begins."""
-    steps = _steps(node)
-    return len(steps) > 1 and steps[0][0] == 1 and steps[1][0] > steps[0][1]
 
 
 def _steps(node: Node) -> list[tuple[int, int]]:

@@ -48,8 +48,11 @@ from traceview.rules.kit import (
 CODE = "TV420"
 NEEDS = frozenset({"memory:eager", "memory:compiled"})
 SEVERITIES = ("warning", "info")
-#: With gradients on, a graph keeps what a backward would need until its results are freed.
-FOLLOWS = frozenset({"ap-grad-inference", "ind-partial-write", "ind-slower-library"})
+#: With gradients on, a graph keeps what a backward would need until its results are freed; what is
+#: saved on the host goes there when the whole graph has run.
+FOLLOWS = frozenset(
+    {"ap-grad-inference", "ind-partial-write", "ind-slower-library", "mem-saved-on-host"}
+)
 GPU_ONLY = True
 
 #: Fragmentation and alignment may explain a tenth more.

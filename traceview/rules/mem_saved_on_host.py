@@ -52,7 +52,7 @@ from traceview.rules.kit import (
 )
 
 CODE = "TV444"
-NEEDS = frozenset({"account_details", "step_counts"})
+NEEDS = frozenset({"account_details", "noted_lines", "step_counts"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"copies_added"})
 GPU_ONLY = True
@@ -84,8 +84,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         rule="mem-saved-on-host",
         severity="info" if outcome(tables) == "helped" else severity(tables, ms),
         title=(
-            f"save_on_cpu at {short(places[0])} copies {count:.0f} saved tensors per step to the "
-            f"host and back: {milliseconds(ms)}, {percent(min(1.0, ms / step))} of the step"
+            f"save_on_cpu at {short(places[0])} copies saved tensors to the host and back: "
+            f"{milliseconds(ms)}, {percent(min(1.0, ms / step))} of the step"
         ),
         explanation=(
             "The copies are on the stream of the step's kernels, and the host waits for each of "
@@ -99,8 +99,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             Evidence(f"compiled steps have {room}", "memory"),
         ),
         what_to_do=(
-            "Leave save_on_cpu away if the tensors fit into the device's memory. If not, try "
-            "torch._functorch.config.activation_memory_budget = 0.5, which computes again instead."
+            "Leave it away if the tensors fit into the device's memory; if not, lower "
+            "torch._functorch.config.activation_memory_budget."
         ),
         also_at=tuple(places[1:4]),
         weighs=True,

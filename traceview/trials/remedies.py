@@ -312,7 +312,12 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
         elif name == "compile" and text.startswith("torch."):
             before.append(f"{text.rpartition('.')[2]} = torch.compile({text})")
         elif name == "static":
-            before += map(_static, text.split("/"))
+            for argument in text.split("/"):
+                call_of = f"torch._dynamo.mark_static_address({argument})"
+                if (container := argument.removesuffix("[]")) != argument:
+                    mark = "torch._dynamo.mark_static_address"
+                    call_of = f"torch.utils._pytree.tree_map({mark}, {container})"
+                before.append(f"{call_of}  # once, before the first call")
         elif name in _LINES:
             lines = _LINES[name].format(value, _quoted(value)).split("\n")
             (around if lines[0].startswith("with ") else before).extend(lines)
@@ -324,14 +329,6 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
     given += [f"options={{{', '.join(options)}}}"] if options else []
     call = [f"torch.compile(..., {', '.join(given)})"] if given else []
     return (*before, *call, *around)
-
-
-def _static(name: str) -> str:
-    """Marks a tensor, or all in a container, which ``memory[]`` names."""
-    call = f"torch._dynamo.mark_static_address({name})"
-    if (container := name.removesuffix("[]")) != name:
-        call = f"torch.utils._pytree.tree_map(torch._dynamo.mark_static_address, {container})"
-    return f"{call}  # once, before the first call"
 
 
 def _quoted(value: object) -> str:

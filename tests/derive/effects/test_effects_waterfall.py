@@ -27,6 +27,24 @@ def test_fewer_and_shorter_kernels_are_fusion():
     assert rows[0]["group_id"] == 0
 
 
+@pytest.mark.parametrize(
+    ("compiled", "effect"), [(4.0, {}), (5.0, {"copies_added": 0.25})], ids=["as many", "more"]
+)
+def test_no_fused_kernel_replaces_what_is_copied_to_the_host(compiled, effect):
+    """In eager each copy is one of its operator's kernels, in compiled steps none's."""
+    move, each = "Memcpy DtoH (Device -> Pinned)", 0.25
+    found, _ = effects(
+        [
+            kernel(0, "eager", "add_kernel", 0.3, cpu_op="aten::add"),
+            kernel(0, "eager", move, 4 * each, "copy", cpu_op="aten::copy_", count=4.0),
+            kernel(0, "compiled", "triton_poi_0", 0.1, "generated_pointwise"),
+            kernel(1, "compiled", move, compiled * each, "copy", count=compiled),
+        ],
+        groups=[FUSED, {"group_id": 1, "kind": "fused", "matched": False}],
+    )
+    assert ms(found) == {"fusion": -0.2, **effect}
+
+
 def test_casts_are_apart_from_fusion():
     found, _ = effects(
         [

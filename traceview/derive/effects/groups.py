@@ -47,8 +47,12 @@ def group_parts(
     Every kernel's time lands in exactly one part: the sum is that of the kernels. What is copied
     between host and device is no kernel's work that another could take over.
     """
+    parts: list[Part] = []
     moves = grouped((each for each in kernels if _MOVE.match(each.name)), by=attrgetter("name"))
-    parts = [part for same in moves.values() for part in _moved(same)]
+    for mine in moves.values():
+        before, after = _sides(mine)
+        added = sum(each.count for each in before) < sum(each.count for each in after)
+        parts += [_part(COPIES, before, after)] if added else _by_name(mine)
     members = grouped(
         (each for each in kernels if not _MOVE.match(each.name)), by=attrgetter("group_id")
     )
@@ -64,13 +68,6 @@ def group_parts(
         else:
             parts += _changed(mine, group, facts, times)
     return parts
-
-
-def _moved(kernels: Kernels) -> list[Part]:
-    """Copies of one direction: where compiled steps have more of them, copies were added."""
-    eager, compiled = _sides(kernels)
-    times = [sum(each.count for each in side) for side in (eager, compiled)]
-    return [_part(COPIES, eager, compiled)] if times[0] < times[1] else _by_name(kernels)
 
 
 def _changed(

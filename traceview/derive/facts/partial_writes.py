@@ -317,7 +317,14 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
             node.op == "aten.as_strided" and node.inputs == (root,) and node.place is None
             for node in graph.operations
         )
-        lines = (_line(graph, graph.nodes[name]) for name in chain)
+        # Scatters may have no line. What they write has, or the view that they write to, which
+        # stays in the graph though nothing reads it.
+        places: list[Node | None] = []
+        for one in (graph.nodes[name] for name in chain):
+            view = one.op.removesuffix("_scatter")
+            same = [n for n in graph.operations if n.op == view and n.inputs[:1] == one.inputs[:1]]
+            places += [one, _part(graph, one), *(n for n in same if not graph.uses(n.name))]
+        lines = (place.user_line for place in places if place)
         write = Write(
             len(chain),
             whole,
@@ -341,19 +348,6 @@ def _copied(graph: Graph, end: str, root: str) -> bool:
         written = (user for user in users if user.op.endswith("_") and user.inputs[0] == name)
         names += [user.name for user in written if user.name not in names]
     return False
-
-
-def _line(graph: Graph, node: Node) -> str | None:
-    """The user's line of a scatter. It may have none: what it writes has, or the view written to.
-
-    That view (``aten.select``) stays in the graph, and nothing reads it.
-    """
-    part, view = _part(graph, node), node.op.removesuffix("_scatter")
-    places = [node.user_line, part.user_line if part else None]
-    for other in graph.operations:
-        if other.op == view and other.inputs[:1] == node.inputs[:1] and not graph.uses(other.name):
-            places.append(other.user_line)
-    return next(filter(None, places), None)
 
 
 def _part(graph: Graph, node: Node) -> Node | None:
