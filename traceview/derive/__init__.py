@@ -93,7 +93,7 @@ def derive(
         result.put(name, frame)
     for name, frame in limit_tables(result, accounted).items():
         result.put(name, frame)
-    if tables.has("shape_trials"):
+    if tables.has("ceilings"):  # then there was a look at shapes, too
         result.put("shape_gains", shape_gains(tables))
     for name, frame in effect_tables(result).items():
         result.put(name, frame)
