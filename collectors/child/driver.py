@@ -260,9 +260,11 @@ class Driver:
         if isinstance(order, plan.OpenBlock):
             if order.pair is not None:
                 self._pairs = order.pair + 1
+            parts.threads.block_opens()
             parts.timer.open(order, control, step=self.step, anchor=self.anchor.region_id)
         elif isinstance(order, plan.CloseBlock):
             parts.timer.close(now, control)
+            parts.threads.block_closed(parts.stances.name)
         elif isinstance(order, plan.Take):
             self._calm_threads(order.stance)
             parts.timer.drain()

@@ -4,6 +4,10 @@ A look gives the lock away for a moment and takes the time until it is back: mic
 another thread runs Python, its switch interval (``sys.setswitchinterval``, 5 ms). Where each thread
 is, and how much of a processor it has meanwhile, shows which one it is.
 
+A thread that rests at that moment may work in the midst of each step, as a pool does that makes the
+next batch. So what each has of a processor while a block is timed is read at the block's edges, and
+where one has much, it is watched between blocks: where is it, a thousand times a second?
+
 And listens where a DataLoader's worker processes start: how often, at which line, and how long the
 script waits. Each iterator over a loader forks its workers and waits for their first batch, unless
 the loader keeps them (``persistent_workers``).
@@ -16,6 +20,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +33,11 @@ from .state import Control
 
 MOST_LOOKS = 20
 MOST_THREADS = 16
+#: Part of a block for which other threads together must run to be watched, how often they are
+#: looked at then, and how long.
+BUSY_SHARE = 0.1
+WATCH_EVERY_S = 1e-3
+MOST_WATCHES = 50
 #: More starts of workers say no more about how often it happens.
 MOST_STARTS = 500
 
@@ -41,13 +51,46 @@ class Threads:
         self._sources = sources
         self._looks = 0
         self._alone = False
+        self._had: dict[int, float] = {}
+        self._began_ns = 0
+        self._busy = False
+        self._watch: _Watch | None = None
+
+    def block_opens(self) -> None:
+        """Timed steps are about to begin."""
+        if self._watch is not None:
+            self._watch.end()
+            for (name, place), count in self._watch.seen.items():
+                keys = dict(zip(("file", "line", "function"), place, strict=True))
+                self._sources.keep(keys["file"])
+                self._recorder.write("thread_seen", name=name, seen=count, **keys)
+            self._watch = None
+        self._had = {}
+        for each in _others()[:MOST_THREADS]:
+            if each.native_id is not None and (had := _cpu_ms(each.native_id)) is not None:
+                self._had[each.native_id] = had
+        self._began_ns = time.perf_counter_ns()
+
+    def block_closed(self, stance: str) -> None:
+        """They have ended: one ``thread_block`` event for each thread that ran meanwhile."""
+        if not self._had:
+            return
+        block_ms, ran_ms = (time.perf_counter_ns() - self._began_ns) / 1e6, 0.0
+        for each in _others():
+            had = self._had.get(each.native_id or 0)
+            now = None if had is None else _cpu_ms(each.native_id or 0)
+            if had is None or now is None or now <= had:
+                continue
+            ran_ms += now - had
+            keys = {"stance": stance, "name": each.name[:200], "ran_ms": now - had}
+            self._recorder.write("thread_block", **keys)
+        self._busy = ran_ms >= BUSY_SHARE * block_ms
 
     def look(self, step: int) -> None:
         """Outside of timed steps, in the thread that runs them."""
         if self._looks >= MOST_LOOKS:
             return
-        mine = threading.get_ident()
-        others = [each for each in threading.enumerate() if each.ident not in (mine, None)]
+        others = _others()
         if not others:
             if not self._alone:
                 self._recorder.write("thread_look", look=self._looks, step=step, name=None)
@@ -74,6 +117,9 @@ class Threads:
                 **each,
             )
         self._looks += 1
+        if self._busy and self._watch is None:
+            self._watch = _Watch(self._frames)
+            self._watch.start()
 
     def _seen(self, thread: threading.Thread, frame: Any) -> dict[str, Any]:
         users = (each for each in outward(frame) if self._frames.is_user(each.f_code.co_filename))
@@ -88,6 +134,44 @@ class Threads:
             "function": user and user.f_code.co_name,
             "inside": None if user is frame or frame is None else frame.f_code.co_name,
         }
+
+
+class _Watch(threading.Thread):
+    """Counts where other threads are in the user's code, until it ends."""
+
+    def __init__(self, frames: Frames) -> None:
+        super().__init__(name="traceview", daemon=True)
+        self._frames = frames
+        self._others = {each.ident: each for each in _others()[:MOST_THREADS]}
+        self._over = threading.Event()
+        self.seen: Counter[tuple[Any, ...]] = Counter()
+
+    def run(self) -> None:
+        for _ in range(MOST_WATCHES):
+            if self._over.wait(WATCH_EVERY_S):
+                return
+            for ident, frame in sys._current_frames().items():
+                thread = self._others.get(ident)
+                code = frame.f_code if thread is not None else None
+                if thread is None or code is None or not self._frames.is_user(code.co_filename):
+                    continue
+                # Which line is by where Python's lock is let go, the function by its time.
+                place = code.co_filename, code.co_firstlineno, code.co_name
+                self.seen[thread.name[:200], place] += 1
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def _others() -> list[threading.Thread]:
+    """The threads that Python knows, but the calling one and our own."""
+    mine = threading.get_ident()
+    return [
+        each
+        for each in threading.enumerate()
+        if each.ident not in (mine, None) and not isinstance(each, _Watch)
+    ]
 
 
 def _cpu_ms(native_id: int | None) -> float | None:

@@ -15,8 +15,7 @@ class Heard:
         self.events = []
 
     def write(self, event, **keys):
-        assert event == "thread_look"
-        self.events.append(keys)
+        self.events.append({"event": event, **keys})
 
     def keep(self, file):
         self.kept = file
@@ -86,10 +85,28 @@ def test_a_thread_that_waits_does_not(looks, thread):
 
 def test_that_there_is_no_other_thread_is_written_once(looks):
     rows, heard = looks(None)
-    assert rows == heard.events == [{"look": 0, "step": 0, "name": None}]
+    assert rows == heard.events == [{"event": "thread_look", "look": 0, "step": 0, "name": None}]
 
 
 def test_looks_come_to_an_end(looks, thread):
     thread("waiting", wait)
     rows, _ = looks("waiting", MOST_LOOKS + 3)
     assert [row["look"] for row in rows] == list(range(MOST_LOOKS))
+
+
+def test_what_other_threads_have_of_a_block_is_written_and_where_they_are(thread):
+    thread("busy", spin)
+    heard = Heard()
+    threads = Threads(heard, Frames(None, None), heard)
+    threads.block_opens()
+    time.sleep(0.1)
+    threads.block_closed("compiled")
+    (block,) = [row for row in heard.events if row["name"] == "busy"]
+    assert (block["event"], block["stance"]) == ("thread_block", "compiled")
+    assert block["ran_ms"] > 10.0
+    threads.look(0)  # is watched from here on, until the next block
+    time.sleep(0.1)
+    threads.block_opens()
+    seen = [row for row in heard.events if row["event"] == "thread_seen"]
+    assert {(row["name"], row["function"]) for row in seen} == {("busy", "spin")}
+    assert not any(each.name == "traceview" for each in threading.enumerate())

@@ -287,6 +287,42 @@ def test_a_thread_that_holds_pythons_lock_is_named_with_its_line(make):
     assert "in 4 of 4 looks" in finding.evidence[0].text
 
 
+def pool_of_threads(ran_ms, *, gpu_ms=0.0):
+    """Two threads of a pool rest at each look, and run for ``ran_ms`` of a block of 100 ms.
+
+    The steps' thread wants no processor for half of the time: 5 of 10 ms.
+    """
+    rows = looking(0.04, 0.0)
+    rows["thread_looks"] = [
+        {**row, "name": f"Pool-0_{n}", "file": None, "line": None, "function": None}
+        for row in rows["thread_looks"]
+        for n in range(2)
+    ]
+    rows["thread_blocks"] = [
+        {"stance": "compiled", "name": f"Pool-0_{n}", "ran_ms": ran_ms / 2} for n in range(2)
+    ]
+    place = {"name": "Pool-0_1", "file": FILE, "function": "read"}
+    rows["threads_seen"] = [{**place, "line": line, "seen": line} for line in (12, 14)]
+    account = {"stance": "compiled", "clock": "device", "kind": "busy", "category": "gemm"}
+    rows["accounting"] = [*rows.get("accounting", ()), {**account, "ms": gpu_ms}]
+    return rows
+
+
+def test_threads_of_a_pool_that_work_while_the_steps_wait_are_one(make):
+    (finding,) = found("ap-busy-thread", make(**pool_of_threads(40.0)))
+    assert finding.location.line == 14
+    assert finding.cost.ms_per_step == pytest.approx(4.0)
+    assert finding.title == (
+        "Threads Pool-0_* run Python at train.py:14 for 4.00 ms of a step: each step waits for up "
+        "to 4.00 ms"
+    )
+
+
+@pytest.mark.parametrize("rows", [pool_of_threads(10.0), pool_of_threads(40.0, gpu_ms=4.0)])
+def test_a_pool_that_works_little_or_while_the_gpu_does_is_passed_over(make, rows):
+    assert found("ap-busy-thread", make(**rows)) == ()
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -190,6 +190,28 @@ CHANGED = {
             return SCALE[0]
         """,
     ),
+    "a compiled function that another one calls twice": (
+        "ap-call-overhead",
+        "return -k * x",
+        """
+        @torch.compile
+        def pull(x, k):
+            return -k * x
+
+        def step(x, k):
+            half = x + 0.5 * pull(x, k)
+            return x + pull(half, k)
+        """,
+        """
+        def pull(x, k):
+            return -k * x
+
+        @torch.compile
+        def step(x, k):
+            half = x + 0.5 * pull(x, k)
+            return x + pull(half, k)
+        """,
+    ),
     "a compiled function that another one calls in a loop": (
         "ap-call-overhead",
         "@torch.compile",

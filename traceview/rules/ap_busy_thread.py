@@ -1,7 +1,7 @@
 """
 ## What it finds
-A thread of the script's own that runs Python all the time while the steps run: a loop that polls, a
-feeder that makes batches in Python.
+A thread of the script's own that runs Python while the steps run: a loop that polls, a feeder that
+makes batches in Python, a pool of threads that take turns.
 
 ## Why it costs
 One thread at a time runs Python. Whenever the thread of the steps gives Python's lock away (in a
@@ -15,6 +15,10 @@ here, in most of the looks, after half of the switch interval or more, and a thr
 has had a processor meanwhile. Its stack frame shows the line. The cost is the time for which the
 steps' thread wants no processor in timed blocks, so it is an upper limit: it holds other waits as
 well. Calls of several threads that are steps themselves are not reported.
+
+Or threads have a processor for a fifth of a compiled step or more, read at the edges of timed
+blocks, and for as long the steps' thread wants none and the GPU has nothing to do. Where they are
+is looked at every millisecond between blocks. The cost is the shorter of both times.
 
 ## What to do
 Let the thread sleep between two looks (`event.wait(0.1)`), do its work on whole tensors or arrays
@@ -41,6 +45,7 @@ from traceview.rules.kit import (
     rows,
     severity,
     short,
+    step_ms,
 )
 
 CODE = "TV423"
@@ -53,48 +58,71 @@ LEAST_WAIT = 0.5
 LEAST_RAN = 0.5
 #: One look, or two, may meet a thread by chance.
 LEAST_LOOKS = 3
+#: Part of a step for which it runs while nothing of the step does.
+LEAST_SHARE = 0.2
+
+
+_HELD = (
+    "One thread at a time runs Python. The thread of the steps gives the lock away again and "
+    "again, and has it back {} later."
+)
+_WAITS = (
+    "One thread at a time runs Python. The thread of the steps waits for the lock, or for what the "
+    "other makes: {} of a step."
+)
 
 
 def check(tables: Tables) -> Iterator[Finding]:
-    """At most one finding: the thread that has most processor time."""
+    """At most one finding: the thread, or the pool, that has most processor time."""
     if any(row["other_thread_calls"] for row in rows(tables, "blocks")):
         return
-    for thread in first_rank(rows(tables, "busy_threads")):
-        waits, looks = thread["lock_wait_ms"], thread["looks"]
-        if looks < LEAST_LOOKS or thread["ran_looks"] < LEAST_RAN * looks:
+    step = step_ms(tables, "compiled") or 0.0
+    accounts = first_rank(rows(tables, "accounting", stance="compiled", clock="device"))
+    busy = sum(row["ms"] or 0.0 for row in accounts if row["kind"] == "busy")
+    threads = [row for row in first_rank(rows(tables, "busy_threads")) if row["file"]]
+    threads.sort(key=lambda row: -(row["step_ran_ms"] or 0.0))
+    for thread in threads:
+        looks, away = thread["looks"], thread["lock_wait_ms"]
+        held = away >= LEAST_WAIT * thread["interval_ms"] and looks >= LEAST_LOOKS
+        held &= thread["ran_looks"] >= LEAST_RAN * looks
+        ran, waits = thread["step_ran_ms"] or 0.0, thread["step_waits_ms"]
+        # Neither the steps' thread nor the device works meanwhile.
+        beside = min(ran, (waits or 0.0) - busy)
+        works = step > 0 and beside >= LEAST_SHARE * step
+        if not (held or works):
             continue
-        if waits < LEAST_WAIT * thread["interval_ms"] or thread["file"] is None:
-            continue
+        ms = waits if held else beside
         place = Location(thread["file"], thread["line"], thread["function"])
-        ms = thread["step_waits_ms"]
-        cost = f" for up to {milliseconds(ms)}" if ms else ""
-        yield Finding(
-            code=CODE,
-            rule="ap-busy-thread",
-            severity=severity(tables, ms),
-            title=(
-                f"Thread {thread['name']} runs Python at {short(place)} and holds Python's lock: "
-                f"each step waits{cost}"
-            ),
-            explanation=(
-                "One thread at a time runs Python. The thread of the steps gives the lock away "
-                f"again and again, and has it back {milliseconds(waits)} later."
-            ),
-            cost=Cost(ms, None, "time of a compiled step in which its thread wants no processor"),
-            confidence="derived",
-            location=place,
-            evidence=(
+        pool = thread["name"].endswith("*")
+        who = f"Threads {thread['name']} run" if pool else f"Thread {thread['name']} runs"
+        what = f"and {'hold' if pool else 'holds'} Python's lock"
+        known = f"processor time in compiled blocks: {milliseconds(ran)}"
+        evidence = [Evidence(known, "thread_blocks")] if works else []
+        if works:
+            what = f"for {milliseconds(ran)} of a step"
+        if held:
+            evidence += [
                 Evidence(
                     f"it runs meanwhile in {thread['ran_looks']} of {looks} looks, and "
                     f"{thread['seen']} of them meet {thread['function']}()",
                     "busy_threads",
                 ),
                 Evidence(
-                    f"Python's lock, given away for a moment: back after {milliseconds(waits)}, "
-                    f"median of {looks}",
-                    "thread_looks",
+                    f"Python's lock is back after {milliseconds(away)}, median", "thread_looks"
                 ),
-            ),
+            ]
+        cost = f" for up to {milliseconds(ms)}" if ms else ""
+        about = "time of a compiled step in which its thread wants no processor"
+        yield Finding(
+            code=CODE,
+            rule="ap-busy-thread",
+            severity=severity(tables, ms),
+            title=f"{who} Python at {short(place)} {what}: each step waits{cost}",
+            explanation=(_HELD if held else _WAITS).format(milliseconds(away if held else waits)),
+            cost=Cost(ms, None, about if held else f"{about}, and the GPU has nothing to do"),
+            confidence="derived",
+            location=place,
+            evidence=tuple(evidence),
             what_to_do=(
                 "Let the thread sleep between two looks (event.wait(0.1)), let it work on whole "
                 "tensors or arrays, or move it to another process: DataLoader workers, "

@@ -23,7 +23,8 @@ Keep these operators out of compiled code, with `torch.compiler.disable` around 
 a graph break, a custom operator, and compare. In float64 on a GPU: cast the input that makes it so.
 
 ## Settings
-- `least_share`: part of the compiled step, 0 to 1, that the kernels must lose.
+- `least_share`: part of the compiled step, 0 to 1, that the kernels must lose. Where compiling
+  hurts, half of what the step loses is enough.
 
 ## References
 - https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
@@ -86,6 +87,8 @@ FOLLOWS = frozenset(
 
 #: Less of a step may be within what two profiles of it differ by.
 LEAST_SHARE = 0.10
+#: Of a step that compiling made slower, if it is half of that.
+LEAST_OF_HURT = 0.03
 #: A smaller part of a kernel's instructions is no reason for what the whole kernel takes.
 _NOTABLE_SINGLE = 0.25
 #: With more of its instructions for something else, that may be what is slow.
@@ -95,14 +98,17 @@ _DISABLED = Snippet("python", "f = torch.compiler.disable(f)  # f: the function 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """One finding a match group."""
-    step, lines = step_ms(tables, "compiled"), tables.once(attention_lines)
+    step, lines = step_ms(tables, "compiled") or 0.0, tables.once(attention_lines)
+    enough = least_share * step
+    if outcome(tables) == "hurt":  # what most of the loss is counts as well
+        most = (step - (step_ms(tables, "eager") or 0.0)) / 2
+        enough = min(enough, max(most, LEAST_OF_HURT * step))
     for row in first_rank(rows(tables, "slow_fusions")):
         left = row["slower_ms"] - row["explained_ms"]
         # What one group loses and another gains may be work that was matched to the wrong one.
         lost = min(row["slower_ms"], row["effect_ms"])
-        if not step or lost < least_share * step or left <= row["explained_ms"]:
-            continue
-        if lines.intersection((row["user_lines"] or ())[:1]):
+        elsewhere = lines.intersection((row["user_lines"] or ())[:1])
+        if not step or lost < enough or left <= row["explained_ms"] or elsewhere:
             continue
         places = locations(row["user_lines"] or ())
         where = f" at {short(places[0])}" if places else ""
@@ -131,11 +137,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             location=places[0] if places else None,
             about=about(*of_keys(tables, {row["compile_key"]})),
             evidence=(
-                from_row(
-                    f"{row['kernel_name']}{more}: {took}",
-                    "slow_fusions",
-                    row,
-                ),
+                from_row(f"{row['kernel_name']}{more}: {took}", "slow_fusions", row),
                 Evidence(f"in eager: {row['operators']:,.3g} operators, {before}", "match_groups"),
             ),
             what_to_do=(

@@ -89,7 +89,8 @@ _TABLES = {
     _collected("what torch wrote to stderr"): ("warnings", "autotune_choices"),
     _collected("traceview's own record of the run"): (
         "runs", "environment", "regions", "calls", "steps", "compile_intervals", "pattern_counts",
-        "guard_timings", "thread_looks", "busy_threads", "slow_switches", "resets",
+        "guard_timings", "thread_looks", "thread_blocks", "threads_seen", "busy_threads",
+        "slow_switches", "resets",
         "loader_starts", "loader_restarts", "collect_calls", "collect_periods",
         "profile_windows", "sources", "notes", "unreadable", "settings", "script_ends",
         "compile_lines", "untrained_weights", "late_hooks", "module_copies", "frozen_weights",

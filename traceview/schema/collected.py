@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.schema.columns import Column, table
+from traceview.schema.columns import INNERMOST, Column, table
 
 _STANCE = Column("stance", pl.String, "compiled (the script's own stance) or eager (forced)")
 _PHASE = Column("phase", pl.String, "cold, warmup, block, profile, tail (after the plan)")
@@ -213,10 +213,22 @@ THREAD_LOOKS = table("thread_looks", "one other Python thread at one look betwee
     Column("ran_ms", pl.Float64, "what the other thread had of a processor meanwhile; null where Linux does not tell"),
     Column("name", pl.String, "the thread's name; null: there was no other thread, which is written once"),
     Column("native_id", pl.Int64, "its number for the system"),
-    Column("file", pl.String, "user's file of its innermost stack frame there; null: none"),
-    Column("line", pl.Int32, "line there"),
-    Column("function", pl.String, "function there"),
+    *INNERMOST,
     Column("inside", pl.String, "function that it was in, where that is no code of the user's"),
+)
+
+THREAD_BLOCKS = table("thread_blocks", "one other Python thread that ran while a block was timed",
+    Column("pid", pl.Int64, "process id"),
+    Column("stance", pl.String, "of the block"),
+    Column("name", pl.String, "the thread's name"),
+    Column("ran_ms", pl.Float64, "what it had of a processor in the block"),
+)
+
+THREADS_SEEN = table("threads_seen", "one function of the user's own in which another Python thread was seen between timed blocks (``line``: its first), looked at every ms where other threads ran for much of the block before",
+    Column("pid", pl.Int64, "process id"),
+    Column("name", pl.String, "the thread's name"),
+    *INNERMOST,
+    Column("seen", pl.Int32, "looks that saw it there"),
 )
 
 LOADER_STARTS = table("loader_starts", "one iterator over a DataLoader with worker processes, once it gave a batch (at most 500 a process)",

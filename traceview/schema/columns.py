@@ -63,6 +63,13 @@ FAILED_GUARD = (
     Column("user_line", pl.Int32, "line there"),
     Column("user_code", pl.String, "source text that the guard quotes"),
 )
+#: Of a thread that was looked at.
+INNERMOST = (
+    Column("file", pl.String, "user's file of its innermost stack frame there; null: none"),
+    Column("line", pl.Int32, "line there"),
+    Column("function", pl.String, "function there"),
+)
+
 
 
 def table(name: str, row: str, *columns: Column, raw: bool = False) -> TableSpec:

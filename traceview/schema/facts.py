@@ -176,8 +176,8 @@ KERNEL_TUNINGS = table("kernel_tunings", "one of the user's Triton kernels that 
     Column("steps", pl.Float64, "part of the window's steps in which it is tuned, 0 to 1"),
 )
 
-BUSY_THREADS = table("busy_threads", "one other Python thread of the script's, first the one that runs most while the steps' thread waits for Python's lock",
-    Column("name", pl.String, "the thread's name"),
+BUSY_THREADS = table("busy_threads", "one other Python thread of the script's, or the threads of one pool, first the one that runs most while the steps' thread waits for Python's lock",
+    Column("name", pl.String, "the thread's name; of a pool ThreadPoolExecutor-0_*"),
     Column("ran_ms", pl.Float64, "what it had of a processor in these waits, all looks together; null: not known"),
     Column("ran_looks", pl.Int32, "looks in which it had one"),
     Column("lock_wait_ms", pl.Float64, "median time until the step's thread has Python's lock again after giving it away"),
@@ -187,6 +187,7 @@ BUSY_THREADS = table("busy_threads", "one other Python thread of the script's, f
     _LINE,
     Column("function", pl.String, "function there"),
     Column("seen", pl.Int32, "looks that saw it in that function"),
+    Column("step_ran_ms", pl.Float64, "what it has of a processor in a compiled step as timed; null: not known"),
     Column("step_waits_ms", pl.Float64, "of a compiled step as timed, its thread wanted no processor: the most that the lock can cost; null: not known"),
 )
 

@@ -165,7 +165,7 @@ def parsed_once(source: Source, line: int) -> Changes:
 
 
 def caller_compiled(source: Source, line: int) -> Changes:
-    """A compiled function that one other calls in a loop: that one is compiled in its place."""
+    """A compiled function that one other calls again and again: that one is compiled instead."""
     functions = (each for each in source.all(Function) if source.compiling(each))
     names = {called(each) for each in source.all(ast.Call) if each.lineno == line}
     for function in functions:
@@ -181,7 +181,7 @@ def caller_compiled(source: Source, line: int) -> Changes:
         loops = [each for each in ast.walk(caller) if isinstance(each, ast.For)]
         looped = all(any(call in ast.walk(loop) for loop in loops) for call in calls)
         if (
-            looped
+            (looped or len(calls) > 1)
             and not caller.decorator_list
             and _qualified(source, caller)
             and _captured(caller)

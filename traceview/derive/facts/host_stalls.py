@@ -51,7 +51,8 @@ _KINDS = {
 _COLLECTION = "garbage collection"
 #: The oldest generation: all objects are looked at.
 _FULL = f"{marks.OUR_GC}2"
-_THREAD = ("pass", "rank", "name", "native_id")
+_RUN = ("pass", "rank")
+_THREAD = (*_RUN, "name")
 _LINE = ("file", "line", "function")
 #: The least that Triton's ``do_bench`` does, also with a graph, for each of two configurations or
 #: more: a launch, and another between two events, and a wait after each.
@@ -286,34 +287,59 @@ def busy_threads(tables: Tables) -> pl.DataFrame | None:
     """Table ``busy_threads``; None where no look was recorded."""
     if not tables.has("thread_looks"):
         return None
-    looks = (
-        tables["thread_looks"].drop_nulls("name").sort("pass", "rank", "look", maintain_order=True)
+    # Threads of a pool take turns: ``ThreadPoolExecutor-0_3``.
+    pool = pl.col("name").str.replace(r"_\d+$", "_*")
+    several = pl.col("name").n_unique().over(*_RUN, pool) > 1
+    met = tables["thread_looks"].drop_nulls("name").sort(*_RUN, "look", maintain_order=True)
+    of_pool = met.select(*_THREAD, who=pl.when(several).then(pool).otherwise("name")).unique()
+
+    def named(frame: pl.DataFrame) -> pl.DataFrame:
+        """With ``who`` it is: the thread itself, or its pool."""
+        return frame.join(of_pool, on=_THREAD, how="inner", nulls_equal=True, maintain_order="left")
+
+    looks, who = named(met), (*_RUN, "who")
+    ran = pl.when(pl.col("ran_ms").count() > 0).then(pl.col("ran_ms").sum()).alias("ran_ms")
+    together = looks.group_by(*who, "look", maintain_order=True).agg(
+        ran, pl.col("waited_ms", "interval_ms").first()
     )
-    threads = looks.group_by(_THREAD, maintain_order=True).agg(
-        ran_ms=pl.when(pl.col("ran_ms").count() > 0).then(pl.col("ran_ms").sum()),
+    threads = together.group_by(who, maintain_order=True).agg(
+        ran,
         ran_looks=(pl.col("ran_ms") > 0).sum(),
         lock_wait_ms=pl.col("waited_ms").median(),
         interval_ms=pl.col("interval_ms").median(),
         looks=pl.len(),
     )
     # The function where it was seen most often, at the line seen most often there.
-    users = looks.filter(pl.col("file").is_not_null())
-    of_function = [*_THREAD, "file", "function"]
+    places = [looks.with_columns(seen=pl.lit(1, pl.Int32)), named(tables["threads_seen"])]
+    users = pl.concat([each.select(*who, *_LINE, "seen") for each in places]).drop_nulls("file")
+    of_function = [*who, "file", "function"]
     lines = (
-        users.with_columns(seen=pl.len().over(of_function), here=pl.len().over([*_THREAD, *_LINE]))
+        users.with_columns(
+            seen=pl.col("seen").sum().over(of_function),
+            here=pl.col("seen").sum().over([*who, *_LINE]),
+        )
         .sort("seen", "here", descending=True, maintain_order=True)
-        .unique(_THREAD, keep="first", maintain_order=True)
+        .unique(who, keep="first", maintain_order=True)
     )
     timed = measured(tables)
-    step = timed["compiled_ms"] if timed else None
-    shares = tables["step_shares"].select(
-        "pass", "rank", step_waits_ms=pl.col("waiting") * pl.lit(step, dtype=pl.Float64)
+    step = pl.lit(timed["compiled_ms"] if timed else None, dtype=pl.Float64)
+    compiled = tables["blocks"].filter(stance="compiled").group_by(_RUN)
+    runs = (
+        named(tables["thread_blocks"].filter(stance="compiled"))
+        .group_by(who)
+        .agg(pl.col("ran_ms").sum())
+        .join(compiled.agg(whole=pl.col("host_ms").sum()), on=_RUN, nulls_equal=True)
+        .select(*who, step_ran_ms=step * pl.col("ran_ms") / pl.col("whole"))
     )
-    found = threads.join(
-        lines.select(*_THREAD, *_LINE, "seen"), on=_THREAD, how="left", nulls_equal=True
-    ).join(shares, on=["pass", "rank"], how="left", nulls_equal=True)
+    shares = tables["step_shares"].select(*_RUN, step_waits_ms=pl.col("waiting") * step)
+    found = (
+        threads.join(lines.select(*who, *_LINE, "seen"), on=who, how="left", nulls_equal=True)
+        .join(runs, on=who, how="left", nulls_equal=True)
+        .join(shares, on=_RUN, how="left", nulls_equal=True)
+        .rename({"who": "name"})
+    )
     ordered = found.sort("ran_ms", descending=True, nulls_last=True, maintain_order=True)
-    return from_rows("busy_threads", ordered.drop("native_id").to_dicts())
+    return from_rows("busy_threads", ordered.to_dicts())
 
 
 def launch_sources(tables: Tables) -> pl.DataFrame | None:

@@ -42,6 +42,8 @@ _OPTIONAL = (
     ("pattern_counts", "graph_pass"),
     ("guard_timings", "guard_timing"),
     ("thread_looks", "thread_look"),
+    ("thread_blocks", "thread_block"),
+    ("threads_seen", "thread_seen"),
     ("loader_starts", "loader_start"),
     ("collect_calls", "collect_call"),
     ("end_checks", "end_check"),
