@@ -105,10 +105,9 @@ class Driver:
         self._stops = 0
         self._lines, self._loops = CompileLines(parts.frames), Loops(parts.frames)
         self._plan_began = 0
-        self.several_threads = self._crossed = False
+        self.several_threads = self._crossed = self._weights_seen = False
         self._began_s = self._news_s = time.monotonic()
         self._looked_s = 0.0
-        self._weights_seen = False
         self._news = (0, 0, 0)
         self.phase: plan.Phase = "cold"
         self.step = -1
@@ -300,6 +299,7 @@ class Driver:
             parts.window.prepare(order.stance)
         elif isinstance(order, plan.OpenWindow):
             control.only = get_ident() if control.threaded else None
+            parts.threads.stop_watching()
             parts.memory.window_opens()
             faults = parts.timer.fault_share.get(order.stance, 1.0)
             parts.window.start(order.stance, order.purpose, few_faults=faults < FEW_FAULTS)

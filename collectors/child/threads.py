@@ -56,15 +56,19 @@ class Threads:
         self._busy = False
         self._watch: _Watch | None = None
 
+    def stop_watching(self) -> None:
+        """What comes next is timed, or profiled: one ``thread_seen`` event for each function."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.end()
+        for (name, place), count in watch.seen.items() if watch is not None else ():
+            keys = dict(zip(("file", "line", "function"), place, strict=True))
+            self._sources.keep(keys["file"])
+            self._recorder.write("thread_seen", name=name, seen=count, **keys)
+
     def block_opens(self) -> None:
         """Timed steps are about to begin."""
-        if self._watch is not None:
-            self._watch.end()
-            for (name, place), count in self._watch.seen.items():
-                keys = dict(zip(("file", "line", "function"), place, strict=True))
-                self._sources.keep(keys["file"])
-                self._recorder.write("thread_seen", name=name, seen=count, **keys)
-            self._watch = None
+        self.stop_watching()
         self._had = {}
         for each in _others()[:MOST_THREADS]:
             if each.native_id is not None and (had := _cpu_ms(each.native_id)) is not None:
