@@ -18,7 +18,9 @@ well. Calls of several threads that are steps themselves are not reported.
 
 Or threads have a processor for a fifth of a compiled step or more, read at the edges of timed
 blocks, and for as long the steps' thread wants none and the GPU has nothing to do. Where they are
-is looked at every millisecond between blocks. The cost is the shorter of both times.
+is looked at every millisecond between blocks. The cost is the shorter of both times; on a GPU,
+where the steps' thread also waits while torch's own thread launches the backward, it is
+information.
 
 ## What to do
 Let the thread sleep between two looks (`event.wait(0.1)`), do its work on whole tensors or arrays
@@ -60,7 +62,6 @@ LEAST_RAN = 0.5
 LEAST_LOOKS = 3
 #: Part of a step for which it runs while nothing of the step does.
 LEAST_SHARE = 0.2
-
 
 _HELD = (
     "One thread at a time runs Python. The thread of the steps gives the lock away again and "
@@ -116,7 +117,9 @@ def check(tables: Tables) -> Iterator[Finding]:
         yield Finding(
             code=CODE,
             rule="ap-busy-thread",
-            severity=severity(tables, ms),
+            # On a GPU the backward is launched by a thread of torch's, for which that of the steps
+            # waits as well.
+            severity=severity(tables, ms) if held or not accounts else "info",
             title=f"{who} Python at {short(place)} {what}: each step waits{cost}",
             explanation=(_HELD if held else _WAITS).format(milliseconds(away if held else waits)),
             cost=Cost(ms, None, about if held else f"{about}, and the GPU has nothing to do"),

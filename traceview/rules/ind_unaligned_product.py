@@ -85,8 +85,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         rule="ind-unaligned-product",
         severity=severity(tables, saved),
         title=(
-            f"Rows of a matrix product's operand{at} do not begin at multiples of 16 bytes: "
-            f"aligned ones would save {milliseconds(saved)}, {percent(saved / step)} of the step"
+            f"A matrix product{at} has rows that are not aligned to 16 bytes: aligned ones would "
+            f"save {milliseconds(saved)}, {percent(saved / step)} of the step"
         ),
         explanation=(
             "The library's fast kernels load 16 bytes at once and need each row aligned. "

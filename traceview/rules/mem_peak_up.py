@@ -109,8 +109,8 @@ def check(
             Evidence(f"eager blocks: peak {size(eager)} allocated on {device}", "memory"),
         ),
         what_to_do=(
-            "Look for tensors that eager code frees early and a graph keeps until it ends; for "
-            "training try torch._functorch.config.activation_memory_budget = 0.8."
+            "Look for tensors that eager code frees early; for training try "
+            "torch._functorch.config.activation_memory_budget = 0.8."
         ),
         remedy=_BUDGET if rows(tables, "graphs", kind="aot_joint") else (),
     )
