@@ -39,6 +39,15 @@ def test_what_stands_in_the_index_is_the_reason(index, why, length):
     assert one_at_a_time(at(index)) == [OneAtATime(why, ("tanh",), 64 * 512, length)]
 
 
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [("const int16_t* in_ptr0", "other_dtype"), ("float* in_ptr0", "not_vectorized")],
+)
+def test_a_type_without_vectors_is_the_reason_where_the_loop_reads_it(given, why):
+    source = f"void kernel({given}, int16_t* out_ptr9)\n" + at("x1 + 512L*x0")
+    assert [fact.why for fact in one_at_a_time(source)] == [why]
+
+
 def test_an_innermost_dimension_of_a_few_elements():
     body = load("x1 + 3L*x0") + "auto tmp1 = std::tanh(tmp0);\nauto tmp2 = std::exp(tmp1);\n"
     (fact,) = one_at_a_time(loop("x0", 1000) + loop("x1", 3) + body + "}\n}\n")

@@ -7,7 +7,8 @@ slower than the eager operators that it replaced.
 ATen's kernels compute such a function for 8 or 16 elements at once. Inductor's do so too, unless
 something in the loop stops it: an index that wraps around (`torch.roll`, `%`), an innermost
 dimension of a few elements or one that is read with a stride, an index that was loaded or
-calculated (a look-up, `grid_sample`), or a function without vector code (erfinv, Bessel functions).
+calculated (a look-up, `grid_sample`), values of int16 or an unsigned type, or a function without
+vector code (erfinv, Bessel functions).
 The function is then called for each element, which takes up to ten times as long and outweighs what
 fusion saves. `torch._inductor.config.cpp.simdlen` at a width that no instructions of the CPU have,
 such as 0, and `ATEN_CPU_CAPABILITY=default` leave all loops without vectors.
@@ -125,6 +126,12 @@ _REASONS: dict[str, tuple[str, str, Snippet | None]] = {
         "A custom operator around this call keeps ATen's kernel, without a graph break; it needs "
         "register_autograd where gradients flow.",
         _OPERATOR,
+    ),
+    cpp_loops.OTHER_DTYPE: (
+        "Inductor has no vectors of int16 and unsigned types, which the loop reads or writes",
+        "Convert before the call and after it, in eager: compiled code then has float32 or int32 "
+        "alone.",
+        Snippet("python", "samples = compiled(samples.float()).to(torch.int16)"),
     ),
     cpp_loops.NOT_VECTORIZED: (
         "the loop has no vector code, though its index allows it",

@@ -256,7 +256,7 @@ SLOW_LOOPS = table("slow_loops", "one generated kernel that does work in a slow 
     Column("group_id", pl.Int32, "see match_groups"),
     *COMPILE,
     Column("kernel_name", pl.String, "see generated_kernels"),
-    Column("why", pl.String, "random (random numbers); no_vector_form (of the function); else why the loop is not vectorized: wrapped_index (an index with % or a division), loaded_index (a value that was read decides), few_elements (length), strided, not_vectorized (not known); or recomputed (several times for the same value), symbolic_index (divisions by symbolic sizes for each element), few_programs (a Triton kernel reduces in fewer programs than half of the multiprocessors)"),
+    Column("why", pl.String, "random (random numbers); no_vector_form (of the function); else why the loop is not vectorized: wrapped_index (an index with % or a division), loaded_index (a value that was read decides), few_elements (length), strided, other_dtype (int16, or unsigned), not_vectorized (not known); or recomputed (several times for the same value), symbolic_index (divisions by symbolic sizes for each element), few_programs (a Triton kernel reduces in fewer programs than half of the multiprocessors)"),
     Column("functions", pl.List(pl.String), "what is computed so, most evaluations first: tanh, exp, rand, erfinv, …"),
     Column("evaluations", pl.Int64, "of these functions in one run of the kernel; null: a size is a symbol"),
     Column("distinct", pl.Int64, "of recomputed: different values among these, at most"),

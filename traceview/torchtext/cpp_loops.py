@@ -26,6 +26,7 @@ WRAPPED = "wrapped_index"
 FEW_ELEMENTS = "few_elements"
 STRIDED = "strided"
 LOADED_INDEX = "loaded_index"
+OTHER_DTYPE = "other_dtype"
 NOT_VECTORIZED = "not_vectorized"
 SYMBOLIC_INDEX = "symbolic_index"
 
@@ -57,6 +58,8 @@ _DIVIDES = re.compile(
 )
 _INDEX = re.compile(r"_ptr\d+\[static_cast<int64_t>\((?P<index>.{1,2000})\)\]")
 _FACTOR = r"(?<![\w.])(\d{{1,18}})L?\*{name}\b"
+#: Types of values that Inductor has no vectors of (torch/_inductor/codegen/cpp.py).
+_NO_VECTORS = re.compile(r"\b(?:int16_t|uint16_t|uint32_t|uint64_t)\* (\w+)")
 _LOADED = re.compile(r"\btmp\d+\b")
 _RANDOM_NAMES = {"normalized_rand": "rand", "randn": "randn", "randint64": "randint"}
 #: A loop this short fills no register: Inductor leaves it as it is.
@@ -169,4 +172,9 @@ def _reason(lines: list[str], at: int, loop: _Open) -> tuple[str, int | None]:
     few = {int(stride) for stride in strides if 1 < int(stride) <= _FEW}
     if few:
         return FEW_ELEMENTS, max(few)
-    return (STRIDED if strides else NOT_VECTORIZED), None
+    if strides:
+        return STRIDED, None
+    body = "".join(lines[start : end + 1])
+    if any(f"{name}[" in body for name in _NO_VECTORS.findall("\n".join(lines[:start]))):
+        return OTHER_DTYPE, None
+    return NOT_VECTORIZED, None
