@@ -28,6 +28,8 @@ from traceview.torchtext.fx import Graph
 
 #: In ``shape_gains``, attention without the causal mask that it had.
 IS_CAUSAL = "is_causal=True"
+#: Products with rows that begin at multiples of 16 bytes.
+ALIGNED = "aligned"
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
