@@ -51,28 +51,26 @@ class Threads:
         self._sources = sources
         self._looks = 0
         self._alone = False
-        self._had: dict[int, float] = {}
+        self._had: dict[int | None, float | None] = {}  # of a processor, by a thread's number
         self._began_ns = 0
         self._busy = False
         self._watch: _Watch | None = None
 
     def stop_watching(self) -> None:
         """What comes next is timed, or profiled: one ``thread_seen`` event for each function."""
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.end()
-        for (name, place), count in watch.seen.items() if watch is not None else ():
-            keys = dict(zip(("file", "line", "function"), place, strict=True))
-            self._sources.keep(keys["file"])
-            self._recorder.write("thread_seen", name=name, seen=count, **keys)
+        if (watch := self._watch) is None:
+            return
+        self._watch = None
+        watch.end()
+        for (name, (file, line, function)), count in watch.seen.items():
+            self._sources.keep(file)
+            keys = {"file": file, "line": line, "function": function, "seen": count}
+            self._recorder.write("thread_seen", name=name, **keys)
 
     def block_opens(self) -> None:
         """Timed steps are about to begin."""
         self.stop_watching()
-        self._had = {}
-        for each in _others()[:MOST_THREADS]:
-            if each.native_id is not None and (had := _cpu_ms(each.native_id)) is not None:
-                self._had[each.native_id] = had
+        self._had = {each.native_id: _cpu_ms(each.native_id) for each in _others()[:MOST_THREADS]}
         self._began_ns = time.perf_counter_ns()
 
     def block_closed(self, stance: str) -> None:
@@ -81,13 +79,12 @@ class Threads:
             return
         block_ms, ran_ms = (time.perf_counter_ns() - self._began_ns) / 1e6, 0.0
         for each in _others():
-            had = self._had.get(each.native_id or 0)
-            now = None if had is None else _cpu_ms(each.native_id or 0)
-            if had is None or now is None or now <= had:
-                continue
-            ran_ms += now - had
-            keys = {"stance": stance, "name": each.name[:200], "ran_ms": now - had}
-            self._recorder.write("thread_block", **keys)
+            had = self._had.get(each.native_id)
+            now = None if had is None else _cpu_ms(each.native_id)
+            if had is not None and now is not None and now > had:
+                ran_ms += now - had
+                keys = {"stance": stance, "name": each.name[:200], "ran_ms": now - had}
+                self._recorder.write("thread_block", **keys)
         self._busy = ran_ms >= BUSY_SHARE * block_ms
 
     def look(self, step: int) -> None:
@@ -146,7 +143,7 @@ class _Watch(threading.Thread):
     def __init__(self, frames: Frames) -> None:
         super().__init__(name="traceview", daemon=True)
         self._frames = frames
-        self._others = {each.ident: each for each in _others()[:MOST_THREADS]}
+        self._others = {each.ident or 0: each for each in _others()[:MOST_THREADS]}
         self._over = threading.Event()
         self.seen: Counter[tuple[Any, ...]] = Counter()
 
@@ -154,12 +151,13 @@ class _Watch(threading.Thread):
         for _ in range(MOST_WATCHES):
             if self._over.wait(WATCH_EVERY_S):
                 return
-            for ident, frame in sys._current_frames().items():
-                thread = self._others.get(ident)
-                code = frame.f_code if thread is not None else None
-                if thread is None or code is None or not self._frames.is_user(code.co_filename):
+            running = sys._current_frames()
+            for ident, thread in self._others.items():
+                frame = running.get(ident)
+                if frame is None or not self._frames.is_user(frame.f_code.co_filename):
                     continue
                 # Which line is by where Python's lock is let go, the function by its time.
+                code = frame.f_code
                 place = code.co_filename, code.co_firstlineno, code.co_name
                 self.seen[thread.name[:200], place] += 1
 

@@ -33,6 +33,8 @@ Key = tuple[str, int | None, str]
 _COLLECTION = pl.col("name").str.starts_with(OUR_GC)
 #: Events of kernels that Inductor wrote.
 GENERATED = pl.col("category").str.starts_with("generated_")
+#: Names of copies between host and device, as a pattern.
+HOST_COPY = "^Memcpy (?:HtoD|DtoH)"
 _KEY = ("pass", "rank", "stance")
 _END = pl.col("start_ns") + pl.col("duration_ns")
 #: Kernels may precede their launches by damage; the clocks differ if more than this part do.

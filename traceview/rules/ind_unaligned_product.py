@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import Timed, locations
+from traceview.rules._gain import ALIGNED, Timed, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -61,14 +61,14 @@ GPU_ONLY = True
 
 #: A smaller gain is hard to tell from noise.
 LEAST_SHARE = 0.05
-_WAY, _KIND = "aligned", "gemm"
+_KIND = "gemm"
 _ALIGNMENT = 16
 _PRODUCTS = frozenset({"aten.mm", "aten.addmm", "aten.bmm", "aten.baddbmm"})
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all products of the step."""
-    gains = first_rank(rows(tables, "shape_gains", kind=_KIND, way=_WAY))
+    gains = first_rank(rows(tables, "shape_gains", kind=_KIND, way=ALIGNED))
     step = step_ms(tables, "compiled")
     if not gains or not step:
         return
@@ -120,22 +120,24 @@ def _places(tables: Tables) -> tuple[list[Location], bool]:
     """
     called, lines, gaps = dict[Location, None](), dict[str | None, None](), False
     compiles = {row["compile_key"]: row for row in first_rank(rows(tables, "compiles"))[::-1]}
+    owners = tables.once(Owners)
     for row in first_rank(rows(tables, "graphs", kind="post_grad")):
+        if (compiled := compiles.get(row["compile_key"])) is None:
+            continue
         graph = read_graph(row["text"] or "")
-        products = [node for node in graph.operations if node.op in _PRODUCTS]
-        for node in products if row["compile_key"] in compiles else ():
-            for operand in (graph.nodes[name] for name in node.inputs):
-                unit = _ALIGNMENT // size_of(operand.dtype) if operand.dtype else 1
-                steps = _steps(operand)
-                if not any(step != 1 and step % unit for step, _ in steps):
-                    continue
-                lines[node.user_line] = None
-                if len(steps) < 2 or steps[0][0] != 1 or steps[1][0] <= steps[0][1]:
-                    continue  # a row ends where the next one begins
-                gaps, source = True, graph.nodes[graph.base(operand.name)[0]]
-                caller = Owners(tables).caller(compiles[row["compile_key"]])
-                if caller and not source.args:
-                    called[caller] = None
+        products = (node for node in graph.operations if node.op in _PRODUCTS)
+        for node, name in [(each, name) for each in products for name in each.inputs]:
+            operand, steps = graph.nodes[name], _steps(graph.nodes[name])
+            unit = _ALIGNMENT // size_of(operand.dtype) if operand.dtype else 1
+            if not any(step != 1 and step % unit for step, _ in steps):
+                continue
+            lines[node.user_line] = None
+            if len(steps) < 2 or steps[0][0] != 1 or steps[1][0] <= steps[0][1]:
+                continue  # a row ends where the next one begins
+            gaps = True
+            given = not graph.nodes[graph.base(name)[0]].args
+            if given and (caller := owners.caller(compiled)):
+                called[caller] = None
     return list(dict.fromkeys([*called, *locations(lines)])), gaps
 
 

@@ -407,8 +407,7 @@ def written_at_offset(source: Source, line: int) -> Changes:
     part = write.targets[0] if write else None
     if function is None or not isinstance(part, ast.Subscript):
         return
-    index, nodes = _items(part), [n for n in ast.walk(function) if isinstance(n, ast.Assign)]
-    made = [node.value for node in nodes if dotted(node.targets[0]) == dotted(part.value)]
+    index, made = _items(part), source.values(dotted(part.value), function)
     for whole in (each for each in made if isinstance(each, ast.Subscript)):
         begins = [e.lower for e in _items(whole) if isinstance(e, ast.Slice) and e.step is None]
         simple = all(isinstance(each, _SIMPLE) for each in (*index, *filter(None, begins)))

@@ -22,6 +22,7 @@ from traceview.derive.effects.parts import (
     RECOMPUTE,
     Part,
 )
+from traceview.derive.windows import HOST_COPY
 from traceview.tables import grouped
 from traceview.words.numbers import count
 
@@ -31,7 +32,6 @@ CAST_OPS = frozenset({"aten._to_copy", "prims.convert_element_type"})
 COPY_OPS = frozenset({"aten.clone", "aten.copy", "aten.copy_"})
 #: Operators or kernels that a row names before it says how many more there are.
 NAMED = 3
-_MOVE = re.compile("Memcpy (?:HtoD|DtoH)")
 
 Kernels = Sequence[Kernel]
 #: File, line, operator, whether in a backward.
@@ -48,14 +48,15 @@ def group_parts(
     between host and device is no kernel's work that another could take over.
     """
     parts: list[Part] = []
-    moves = grouped((each for each in kernels if _MOVE.match(each.name)), by=attrgetter("name"))
-    for mine in moves.values():
+    copied: list[Kernel] = []
+    computed: list[Kernel] = []
+    for kernel in kernels:
+        (copied if re.match(HOST_COPY, kernel.name) else computed).append(kernel)
+    for mine in grouped(copied, by=attrgetter("name")).values():
         before, after = _sides(mine)
         added = sum(each.count for each in before) < sum(each.count for each in after)
         parts += [_part(COPIES, before, after)] if added else _by_name(mine)
-    members = grouped(
-        (each for each in kernels if not _MOVE.match(each.name)), by=attrgetter("group_id")
-    )
+    members = grouped(computed, by=attrgetter("group_id"))
     # Eager executions per step at each place: a forward's and its backward's are two groups.
     times: Times = defaultdict(float)
     for kernel in kernels:

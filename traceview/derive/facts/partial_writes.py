@@ -301,6 +301,11 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
     scatters = [node for node in graph.operations if node.op in _SCATTERS and node.inputs]
     onto = {node.name: graph.base(node.inputs[0])[0] for node in scatters}
     parts = {graph.base(part.name)[0] for node in scatters if (part := _part(graph, node))}
+    # Views that are written to stay in the graph, though nothing reads them.
+    unread: dict[tuple[str, tuple[str, ...]], Node] = {}
+    for node in graph.operations:
+        if (scatter := f"{node.op}_scatter") in _OF_VIEWS and not graph.uses(node.name):
+            unread.setdefault((scatter, node.inputs[:1]), node)
     last = [name for name in onto if name not in {*onto.values(), *parts}]
     for end in last:
         chain = [end]
@@ -317,13 +322,10 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
             node.op == "aten.as_strided" and node.inputs == (root,) and node.place is None
             for node in graph.operations
         )
-        # Scatters may have no line. What they write has, or the view that they write to, which
-        # stays in the graph though nothing reads it.
+        # Scatters may have no line. What they write has, or the view that they write to.
         places: list[Node | None] = []
         for one in (graph.nodes[name] for name in chain):
-            view = one.op.removesuffix("_scatter")
-            same = [n for n in graph.operations if n.op == view and n.inputs[:1] == one.inputs[:1]]
-            places += [one, _part(graph, one), *(n for n in same if not graph.uses(n.name))]
+            places += [one, _part(graph, one), unread.get((one.op, one.inputs[:1]))]
         lines = (place.user_line for place in places if place)
         write = Write(
             len(chain),

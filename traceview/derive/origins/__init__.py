@@ -36,7 +36,7 @@ from traceview.derive.origins.lines import (
 )
 from traceview.derive.origins.tree import spelled
 from traceview.derive.origins.work import executions, operators
-from traceview.derive.windows import Window
+from traceview.derive.windows import HOST_COPY, Window
 from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
 from traceview.torchtext.output_code import named_operators
@@ -44,7 +44,6 @@ from traceview.torchtext.output_code import named_operators
 __all__ = ["origin_tables"]
 
 Row = dict[str, Any]
-_MOVE = "^Memcpy (?:HtoD|DtoH)"
 _SAME = (
     *("name", "plain", "category", "cpu_op", "kind", "is_cast", "is_backward", "word", "place"),
     *(
@@ -174,7 +173,7 @@ def _rows(
         moved_lines(tables, window), on="graph_key", how="left", maintain_order="left"
     )
     is_move = pl.col("moved").is_not_null() & pl.col("how").is_null()
-    is_move &= pl.col("name").str.contains(_MOVE)
+    is_move &= pl.col("name").str.contains(HOST_COPY)
     inside = inside.with_columns(
         how=pl.when(is_move).then(pl.lit("comment")).otherwise("how"),
         ops=pl.when(is_move).then(pl.lit(["aten.copy_"])).otherwise("ops"),
