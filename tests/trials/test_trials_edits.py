@@ -34,6 +34,153 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "two views of one tensor that are written": (
+        "ind-partial-write",
+        "index_copy_",
+        """
+        def serve():
+            ring = torch.zeros(8, 64, 2, 16)
+            keys, values = ring.unbind(2)
+            return Rings(keys, values)
+
+        def keep(keys, slot, k):
+            keys.index_copy_(1, slot, k)
+        """,
+        """
+        def serve():
+            ring = torch.zeros(8, 64, 2, 16)
+            keys, values = (part.clone() for part in ring.unbind(2))
+            return Rings(keys, values)
+
+        def keep(keys, slot, k):
+            keys.index_copy_(1, slot, k)
+        """,
+    ),
+    "the place of a minimum": (
+        "ind-few-programs",
+        "argmin",
+        """
+        @torch.compile
+        def fix(misfit):
+            return torch.argmin(misfit.reshape(-1))
+        """,
+        """
+        _eager_argmin = torch.compiler.disable(torch.argmin)
+
+
+        @torch.compile
+        def fix(misfit):
+            return _eager_argmin(misfit.reshape(-1))
+        """,
+    ),
+    "an optimizer whose kernels are many": (
+        "ap-not-in-model",
+        "opt.step()",
+        """
+        opt = torch.optim.AdamW(net.parameters(), lr=1e-3, foreach=False)
+        other = torch.optim.NAdam(head.parameters())
+        for x in batches:
+            net(x).sum().backward()
+            opt.step()
+        """,
+        """
+        opt = torch.optim.AdamW(net.parameters(), lr=1e-3, fused=True)
+        other = torch.optim.NAdam(head.parameters())
+        for x in batches:
+            net(x).sum().backward()
+            opt.step()
+        """,
+    ),
+    "a param group for each parameter": (
+        "ap-not-in-model",
+        "self.opt.step()",
+        """
+        class Trainer:
+            def __init__(self, net):
+                self.opt = torch.optim.NAdam([{"params": [p]} for p in net.parameters()])
+
+            def update(self):
+                self.opt.step()
+        """,
+        """
+        def _merged(groups):
+            \"\"\"Param groups with the same options are one.\"\"\"
+            found = {}
+            for group in groups:
+                options = {k: v for k, v in group.items() if k not in ("params", "name")}
+                one = found.setdefault(repr(sorted(options.items())), {**options, "params": []})
+                params = group["params"]
+                one["params"] += [params] if hasattr(params, "grad") else list(params)
+            return list(found.values())
+
+
+        class Trainer:
+            def __init__(self, net):
+                self.opt = torch.optim.NAdam(_merged([{"params": [p]} for p in net.parameters()]))
+
+            def update(self):
+                self.opt.step()
+        """,
+    ),
+    "a loader without workers": (
+        "ap-not-in-model",
+        "in loader",
+        """
+        loader = DataLoader(tiles, batch_size=16)
+        for tile in loader:
+            net(tile)
+        """,
+        """
+        loader = DataLoader(tiles, batch_size=16, num_workers=4, persistent_workers=True)
+        for tile in loader:
+            net(tile)
+        """,
+    ),
+    "a mask that each step makes": (
+        "ap-not-in-model",
+        "mask = create",
+        """
+        def local(b, h, q, kv):
+            return q - kv < WINDOW
+
+        for x in batches:
+            mask = create_block_mask(local, None, None, 512, 512)
+            net(x, mask)
+        """,
+        """
+        def local(b, h, q, kv):
+            return q - kv < WINDOW
+
+        mask = create_block_mask(local, None, None, 512, 512)
+        for x in batches:
+            net(x, mask)
+        """,
+    ),
+    "a mask that a function makes for each step": (
+        "ap-not-in-model",
+        "net(x",
+        """
+        def masked(doc):
+            def same(b, h, q, kv):
+                return doc[q] == doc[kv]
+
+            return create_block_mask(same, None, None, 512, 512)
+
+        for x in batches:
+            net(x, masked(doc))
+        """,
+        """
+        def masked(doc):
+            def same(b, h, q, kv):
+                return doc[q] == doc[kv]
+
+            return create_block_mask(same, None, None, 512, 512)
+
+        block_mask = masked(doc)
+        for x in batches:
+            net(x, block_mask)
+        """,
+    ),
     "a buffer that numpy made in float64": (
         "ap-promoted-float64",
         "return x",
@@ -1299,6 +1446,78 @@ def test_what_is_wrong_says_what_its_remedy_fixes_and_comes_first():
 
 
 NEARLY = {
+    "views of a tensor that is read as well": (
+        "ind-partial-write",
+        "index_copy_",
+        """
+        def serve(slot, k):
+            keys, values = ring.unbind(2)
+            keys.index_copy_(1, slot, k)
+            return ring.sum()
+        """,
+    ),
+    "an optimizer that can't be fused": (
+        "ap-not-in-model",
+        "opt.step()",
+        """
+        opt = torch.optim.Adafactor(net.parameters())
+        opt.step()
+        """,
+    ),
+    "one of several optimizers, in a loop over them": (
+        "ap-not-in-model",
+        "each.step()",
+        """
+        opts = [torch.optim.AdamW(net.parameters()), torch.optim.AdamW(head.parameters())]
+        for each in opts:
+            each.step()
+        """,
+    ),
+    "param groups whose options change": (
+        "ap-not-in-model",
+        "opt.step()",
+        """
+        opt = torch.optim.NAdam(groups)
+        opt.param_groups[1]["lr"] = 1e-4
+        opt.step()
+        """,
+    ),
+    "a loader with workers": (
+        "ap-not-in-model",
+        "in loader",
+        """
+        loader = DataLoader(tiles, num_workers=2, persistent_workers=True)
+        for tile in loader:
+            net(tile)
+        """,
+    ),
+    "a mask of documents that change": (
+        "ap-not-in-model",
+        "mask = create",
+        """
+        def same(b, h, q, kv):
+            return doc[q] == doc[kv]
+
+        for x in batches:
+            doc.copy_(documents(x))
+            mask = create_block_mask(same, None, None, 512, 512)
+            net(x, mask)
+        """,
+    ),
+    "a mask of a window that grows": (
+        "ap-not-in-model",
+        "mask = create",
+        """
+        for x in batches:
+            window += 1
+
+            def local(b, h, q, kv):
+                return q - kv < window
+
+            mask = create_block_mask(local, None, None, 512, 512)
+            net(x, mask)
+        """,
+    ),
     "a changed copy under another name": (
         "ind-whole-copy",
         "index_copy(",

@@ -1,9 +1,9 @@
 """Changes of the user's source that follow from a finding: written here and tried, never applied.
 
-Each pattern is one function, in `traceview.trials.inside`, `operators`, `around` or `outside`. It
-gives changes only where the source has exactly that pattern at the finding's line (or, for what
-concerns a whole file, in the finding's file), and nothing where it is in doubt. Whether a change
-gains anything, and whether the results stay the same, is for the trial to say.
+Each pattern is one function, in `traceview.trials.inside`, `operators`, `around`, `outside` or
+`loops`. It gives changes only where the source has exactly that pattern at the finding's line (or,
+for what concerns a whole file, in the finding's file), and nothing where it is in doubt. Whether a
+change gains anything, and whether the results stay the same, is for the trial to say.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from traceview.derive.syntax import ReadSource
 from traceview.diagnosis.ruling import unified
 from traceview.rules.finding import Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
-from traceview.trials import around, inside, operators, outside
+from traceview.trials import around, inside, loops, operators, outside
 from traceview.trials.source import Changes, Source
 
 
@@ -109,10 +109,12 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.without_reset, "memory: compiled code is kept", alone=True),
     ),
     "ind-slower-fusion": (Pattern(inside.called_apart),),
+    "ind-few-programs": (Pattern(inside.called_apart),),
     "ind-scalar-loop": (Pattern(inside.called_apart), Pattern(operators.laid_out)),
     "ind-partial-write": (
         *(Pattern(operators.stacked), Pattern(operators.kept_as_rows)),
         *(Pattern(operators.assigned_to_part), Pattern(operators.written_at_offset)),
+        Pattern(outside.tensors_of_their_own),
     ),
     "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
     "ap-debug-switch": (Pattern(operators.without_variable, "torch looks for no errors"),),
@@ -145,6 +147,12 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ap-call-overhead": (Pattern(outside.caller_compiled, "compile time: the loop is unrolled"),),
     "ap-not-in-model": (
         Pattern(around.workers_kept, "memory: the worker processes stay between epochs"),
+        Pattern(
+            loops.loaded_by_workers, "memory: worker processes, with random numbers of their own"
+        ),
+        Pattern(loops.made_before_loop),
+        Pattern(loops.groups_merged, "options of single parameters can no longer be changed"),
+        Pattern(loops.fused_optimizer),
         Pattern(outside.remembered, "memory: a result is kept for each argument"),
         Pattern(outside.parsed_once, "memory: a result is kept for each text"),
     ),

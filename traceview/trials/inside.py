@@ -22,7 +22,7 @@ _DISABLE = ("torch.compiler.disable", "torch._dynamo.disable")
 _OF_ITS_OWN = (
     *("F.", "torch.nn.functional.", "nn.functional.", "torch.special."),
     "torch.linalg.",
-    *("torch.erfinv", "torch.digamma", "torch.igamma", "torch.i0"),
+    *("torch.argmax", "torch.argmin", "torch.digamma", "torch.erfinv", "torch.i0", "torch.igamma"),
 )
 #: Functions of a tensor whose result has its shape and its (floating) dtype, or its shape alone.
 _SAME = frozenset(

@@ -52,6 +52,8 @@ _ON_TENSORS = frozenset(
         *(".tanh", ".topk", ".transpose", ".tril", ".triu", ".unsqueeze", ".var", ".where"),
     ]
 )
+#: Methods that give views of parts of a tensor.
+_PARTS = ("chunk", "split", "unbind")
 #: Fewer calls of operators than this are no work to fuse.
 FEW_OPERATORS = 3
 _GROWS = frozenset(
@@ -403,3 +405,16 @@ def fast_length(source: Source, line: int) -> Changes:
             text = source.of(made[0].value)
             fast = f"next(n for n in range({text}, 2 * ({text})) if 30**30 % n == 0)"
             yield [(*source.span(made[0].value), fast)]
+
+
+def tensors_of_their_own(source: Source, _line: int) -> Changes:
+    """``a, b = pair.unbind(2)`` → copies, which share no memory; nothing else uses ``pair``."""
+    for node in source.all(ast.Assign):
+        call, names = node.value, node.targets[0]
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+            continue
+        whole = dotted(call.func.value)
+        uses = [each for each in source.all(ast.Name) if each.id == whole]
+        alone = sum(isinstance(each.ctx, ast.Load) for each in uses) == 1
+        if isinstance(names, ast.Tuple) and call.func.attr in _PARTS and alone:
+            yield [(*source.span(call), f"(part.clone() for part in {source.of(call)})")]

@@ -1,0 +1,156 @@
+"""Changes of what stands around a step: the optimizer, the loader, what a loop makes again."""
+
+from __future__ import annotations
+
+import ast
+
+from traceview.derive.syntax import covers
+from traceview.trials.source import Changes, Source, called, dotted, loaded, stored
+
+#: Optimizers of torch that have ``fused=True``.
+_FUSED = ("Adagrad", "Adam", "AdamW", "SGD")
+#: As many as a small machine has cores for, next to the step.
+_WORKERS = 4
+#: Functions whose result only their arguments decide, and which nobody writes into.
+_MAKERS = ("create_block_mask", "create_nested_block_mask")
+_MERGED = '''def _merged(groups):
+    """Param groups with the same options are one."""
+    found = {}
+    for group in groups:
+        options = {k: v for k, v in group.items() if k not in ("params", "name")}
+        one = found.setdefault(repr(sorted(options.items())), {**options, "params": []})
+        params = group["params"]
+        one["params"] += [params] if hasattr(params, "grad") else list(params)
+    return list(found.values())
+
+
+'''
+
+
+def fused_optimizer(source: Source, line: int) -> Changes:
+    """The optimizer that steps at ``line`` gets ``fused=True``."""
+    for call in _optimizers(source, line):
+        if called(call).rpartition(".")[2] not in _FUSED:
+            continue
+        given = {each.arg: each for each in call.keywords}
+        if None in given or "fused" in given or {"capturable", "differentiable"} & given.keys():
+            continue
+        if foreach := given.get("foreach"):
+            yield [(*source.span(foreach), "fused=True")]
+        else:
+            end = source.span(call)[1] - 1
+            comma = "" if source.of(call)[:-1].rstrip().endswith(",") else ", "
+            yield [(end, end, f"{comma}fused=True")]
+
+
+def groups_merged(source: Source, line: int) -> Changes:
+    """``AdamW(groups)`` of the optimizer that steps at ``line`` → one group for equal options."""
+    by_number = any(
+        isinstance(each.value, ast.Attribute) and each.value.attr == "param_groups"
+        for each in source.all(ast.Subscript)
+    )
+    lambdas = any(called(each).rpartition(".")[2] == "LambdaLR" for each in source.all(ast.Call))
+    for call in _optimizers(source, line):
+        given = call.args[0] if call.args else None
+        plain = given is not None and called(given).rpartition(".")[2] == "parameters"
+        if given is not None and not (plain or by_number or lambdas):
+            at, merged = source.top(call), f"_merged({source.of(given)})"
+            yield [(at, at, _MERGED), (*source.span(given), merged)]
+
+
+def _optimizers(source: Source, line: int) -> list[ast.Call]:
+    """The calls that make what steps at ``line``; one for all where the file makes one only."""
+    makers = [
+        call
+        for call in source.all(ast.Call)
+        if called(call).startswith(("torch.optim.", "optim."))
+        and "lr_scheduler" not in called(call)
+    ]
+    here = {name.rpartition(".")[0] for name in source.called_at(line) if name.endswith(".step")}
+    named = [
+        call
+        for call in makers
+        if isinstance(above := source.parents[call], ast.Assign)
+        and here & {dotted(target) for target in above.targets}
+    ]
+    return named if len(named) == 1 else makers if here and len(makers) == 1 else []
+
+
+def loaded_by_workers(source: Source, line: int) -> Changes:
+    """``DataLoader(data)``, whose batches the step's own process makes, gets worker processes."""
+    loaders = [e for e in source.all(ast.Call) if called(e).rpartition(".")[2] == "DataLoader"]
+    for call in loaders:
+        above = source.parents[call]
+        made = {dotted(each) for each in above.targets} if isinstance(above, ast.Assign) else set()
+        statement = source.at(line, ast.For)
+        read = loaded([statement.iter]) if statement is not None else set()
+        if not (covers(call, line) or made & read or len(loaders) == 1):
+            continue
+        given = {each.arg: each for each in call.keywords}
+        number = given.get("num_workers")
+        if None in given or (number is not None and source.of(number.value) != "0"):
+            continue
+        text = f"num_workers={_WORKERS}, persistent_workers=True"
+        if number is not None:
+            yield [(*source.span(number), text)]
+        elif call.args or call.keywords:
+            end = source.span(call)[1] - 1
+            comma = "" if source.of(call)[:-1].rstrip().endswith(",") else ", "
+            yield [(end, end, f"{comma}{text}")]
+
+
+def made_before_loop(source: Source, line: int) -> Changes:
+    """``create_block_mask(…)`` in a loop that changes nothing of it comes before the loop."""
+    calls = [each for each in source.all(ast.Call) if covers(each, line) and _makes(source, each)]
+    statement = source.at(line, ast.stmt)
+    loop = source.parents.get(statement) if statement is not None else None
+    if not isinstance(loop, ast.For | ast.While) or statement not in loop.body or not calls:
+        return
+    call, at, pad = calls[0], source.lines([loop])[0], source.indent(loop)
+    if _read(source, [call]) & _changed(loop, but=statement):
+        return
+    if isinstance(statement, ast.Assign) and statement.value is call:
+        again = stored(statement.targets) & _changed(loop, but=statement)
+        if source.alone([statement]) and not again:
+            moved = source.text([statement], pad)
+            yield [(at, at, moved), (*source.lines([statement]), "")]
+    elif "block_mask" not in loaded([source.tree]) | stored([source.tree]):
+        made = f"{pad}block_mask = {source.of(call)}\n"
+        yield [(at, at, made), (*source.span(call), "block_mask")]
+
+
+def _makes(source: Source, call: ast.Call) -> bool:
+    """Whether it makes a mask, or a function of this file does that returns nothing else."""
+    name = called(call)
+    own = [each for each in source.all(ast.FunctionDef) if each.name == name]
+    returned = [e.value for e in source.all(ast.Return) if source.owner(e) in own]
+    makers = returned if own else [call]
+    return bool(makers) and all(called(e).rpartition(".")[2] in _MAKERS for e in makers if e)
+
+
+def _changed(loop: ast.For | ast.While, *, but: ast.stmt) -> set[str]:
+    """Names that ``loop`` sets, or whose contents it may change, the statement ``but`` apart."""
+    inside = set(ast.walk(but))
+    nodes = [each for each in ast.walk(loop) if each not in inside]
+    found = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+            found |= loaded([node.value])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            writes = node.func.attr.endswith("_") or node.func.attr in ("append", "update")
+            found |= loaded([node.func.value]) if writes else set()
+    return found
+
+
+def _read(source: Source, nodes: list[ast.expr]) -> set[str]:
+    """Names that these read, with those of the functions of this file that they name."""
+    found, todo = set[str](), loaded(nodes)
+    functions = {each.name: each for each in source.all(ast.FunctionDef)}
+    while todo:
+        name = todo.pop()
+        if name in functions and name not in found:
+            todo |= loaded([functions[name]])
+        found.add(name)
+    return found
