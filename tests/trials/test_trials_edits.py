@@ -1417,6 +1417,21 @@ def test_a_module_whose_other_method_is_called_has_two_ways():
     assert "net = Net()\nnet.forward = torch.compile(net.forward, dynamic=True)\n" in second
 
 
+def test_a_mode_for_each_step_counts_the_first_one_only():
+    text = """
+    for x in batches:
+        with FlopCounterMode(display=False) as counter:
+            net(x)
+        flops += counter.get_total_flops()
+    """
+    (made,) = written("cap-nothing-compiled", text, "net(x)")
+    assert made.startswith("import contextlib\n")
+    assert "self._entered.enter_context(FlopCounterMode(display=False))\n" in made
+    assert "    with _CountedOnce() as counter:\n        net(x)\n" in made
+    once = text.replace("    for x in batches:\n    ", "    if True:\n    ")
+    assert written("cap-nothing-compiled", once, "net(x)") == []
+
+
 def test_keys_of_a_compiled_module_are_found_on_either_side():
     text = "target.load_state_dict(net.state_dict(), strict=False)\n"
     given, own = written("acc-lost-weights", text, "target")

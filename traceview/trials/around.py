@@ -183,6 +183,52 @@ def called_before(source: Source, line: int) -> Changes:
         yield [(at, at, f"{source.indent(node)}{source.of(first)}\n")]
 
 
+_COUNTED_ONCE = '''class _CountedOnce:
+    """Counts in its first block, in eager; later blocks take that figure."""
+
+    flops = None
+
+    def __enter__(self):
+        self._entered = contextlib.ExitStack()
+        if _CountedOnce.flops is None:
+            self._entered.enter_context(torch.compiler.set_stance("force_eager"))
+            self._counter = self._entered.enter_context(MODE)
+        return self
+
+    def __exit__(self, *_):
+        self._entered.close()
+        if _CountedOnce.flops is None:
+            _CountedOnce.flops = self._counter.get_total_flops()
+
+    def get_total_flops(self):
+        return _CountedOnce.flops
+
+
+'''
+
+
+def counted_once(source: Source, _line: int) -> Changes:
+    """``with FlopCounterMode() as counter:`` in a loop counts in the first iteration only."""
+    for node in source.all(ast.With):
+        item = node.items[0]
+        name, mode = dotted(item.optional_vars), called(item.context_expr)
+        if not (name and mode.rpartition(".")[2] == "FlopCounterMode"):
+            continue
+        above: ast.AST | None = source.parents.get(node)
+        while above is not None and not isinstance(above, Function | ast.For | ast.While):
+            above = source.parents.get(above)
+        asked = {
+            each.attr
+            for each in source.all(ast.Attribute)
+            if dotted(each.value) == name and isinstance(each.ctx, ast.Load)
+        }
+        if asked == {"get_total_flops"} and isinstance(above, ast.For | ast.While):
+            at, call = source.top(node), item.context_expr
+            made = _COUNTED_ONCE.replace("MODE", source.of(call))
+            spans = [(at, at, made), (*source.span(call), "_CountedOnce()")]
+            yield [*source.importing("contextlib"), *spans]
+
+
 def as_python(source: Source, _line: int) -> Changes:
     """``torch.jit.script(module)`` → ``module``; ``trace`` and ``freeze`` as well."""
     calls = [

@@ -97,6 +97,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.piece_of_generator),
         Pattern(around.without_mode, "the mode counts nothing"),
         Pattern(around.called_before, "one more call, before the mode"),
+        Pattern(around.counted_once, "every step counts as the first one"),
         Pattern(around.method_compiled),
         Pattern(around.called_as_module, "hooks of the module run as well"),
         *_ELSEWHERE,
