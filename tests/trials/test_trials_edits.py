@@ -34,6 +34,24 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "an optimizer with lists of tensors": (
+        "ap-not-in-model",
+        "opt.step()",
+        """
+        opt = torch.optim.Adafactor(
+            net.parameters(),
+            lr=1e-3,
+        )
+        opt.step()
+        """,
+        """
+        opt = torch.optim.Adafactor(
+            net.parameters(),
+            lr=1e-3, foreach=True,
+        )
+        opt.step()
+        """,
+    ),
     "two views of one tensor that are written": (
         "ind-partial-write",
         "index_copy_",
@@ -1475,7 +1493,7 @@ NEARLY = {
         "ap-not-in-model",
         "opt.step()",
         """
-        opt = torch.optim.Adafactor(net.parameters())
+        opt = torch.optim.Muon(net.parameters())
         opt.step()
         """,
     ),

@@ -294,8 +294,7 @@ def workers_kept(source: Source, line: int) -> Changes:
         if called(call).rpartition(".")[2] != "DataLoader" or not covers(call, line):
             continue
         if "num_workers" in given and not given & {"persistent_workers", None}:
-            end = source.span(call.keywords[-1])[1]
-            yield [(end, end, ", persistent_workers=True")]
+            yield [source.argument(call, "persistent_workers=True")]
 
 
 def cache_left_alone(source: Source, line: int) -> Changes:

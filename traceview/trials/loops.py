@@ -7,8 +7,10 @@ import ast
 from traceview.derive.syntax import covers
 from traceview.trials.source import Changes, Source, called, dotted, loaded, stored
 
-#: Optimizers of torch that have ``fused=True``.
+#: Optimizers of torch that have ``fused=True``; the others have ``foreach=True``, all but Adafactor by
+#: default on a GPU.
 _FUSED = ("Adagrad", "Adam", "AdamW", "SGD")
+_FOREACH = ("ASGD", "Adadelta", "Adafactor", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop")
 #: As many as a small machine has cores for, next to the step.
 _WORKERS = 4
 #: Functions whose result only their arguments decide, and which nobody writes into.
@@ -28,19 +30,20 @@ _MERGED = '''def _merged(groups):
 
 
 def fused_optimizer(source: Source, line: int) -> Changes:
-    """The optimizer that steps at ``line`` gets ``fused=True``."""
+    """The optimizer that steps at ``line`` gets ``fused=True``, or ``foreach=True``."""
     for call in _optimizers(source, line):
-        if called(call).rpartition(".")[2] not in _FUSED:
-            continue
+        name = called(call).rpartition(".")[2]
         given = {each.arg: each for each in call.keywords}
-        if None in given or "fused" in given or {"capturable", "differentiable"} & given.keys():
+        if given.keys() & {None, "fused", "capturable", "differentiable"}:
             continue
+        others = name in _FOREACH and ("foreach" in given or name == "Adafactor")
+        if name not in _FUSED and not others:
+            continue
+        how = "fused=True" if name in _FUSED else "foreach=True"
         if foreach := given.get("foreach"):
-            yield [(*source.span(foreach), "fused=True")]
+            yield [(*source.span(foreach), how)]
         else:
-            end = source.span(call)[1] - 1
-            comma = "" if source.of(call)[:-1].rstrip().endswith(",") else ", "
-            yield [(end, end, f"{comma}fused=True")]
+            yield [source.argument(call, how)]
 
 
 def groups_merged(source: Source, line: int) -> Changes:
@@ -94,9 +97,7 @@ def loaded_by_workers(source: Source, line: int) -> Changes:
         if number is not None:
             yield [(*source.span(number), text)]
         elif call.args or call.keywords:
-            end = source.span(call)[1] - 1
-            comma = "" if source.of(call)[:-1].rstrip().endswith(",") else ", "
-            yield [(end, end, f"{comma}{text}")]
+            yield [source.argument(call, text)]
 
 
 def made_before_loop(source: Source, line: int) -> Changes:

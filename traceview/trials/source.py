@@ -145,6 +145,11 @@ class Source:
         """The number of the line of a place."""
         return 1 + self._data[:place].count(b"\n")
 
+    def argument(self, call: ast.Call, text: str) -> Change:
+        """One more argument, behind the others that ``call`` has."""
+        end = max(self.span(each)[1] for each in (*call.args, *call.keywords))
+        return end, end, f", {text}"
+
     def lines(self, nodes: Sequence[ast.stmt | ast.expr]) -> tuple[int, int]:
         """From the begin of the first one's first line, decorators and all, to the last one's end.
 
