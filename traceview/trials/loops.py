@@ -7,8 +7,8 @@ import ast
 from traceview.derive.syntax import covers
 from traceview.trials.source import Changes, Source, called, dotted, loaded, stored
 
-#: Optimizers of torch that have ``fused=True``; the others have ``foreach=True``, all but Adafactor by
-#: default on a GPU.
+#: Optimizers of torch that have ``fused=True``; the others have ``foreach=True``, by default on a
+#: GPU but for Adafactor.
 _FUSED = ("Adagrad", "Adam", "AdamW", "SGD")
 _FOREACH = ("ASGD", "Adadelta", "Adafactor", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop")
 #: As many as a small machine has cores for, next to the step.
