@@ -2,13 +2,13 @@
 
 A library's kernels of a match group are paired by shape; where one shape of each stance is left in
 a group, these are the same work padded. An operator that has no generated code is paired by its
-name. Where all of a group's library work became generated kernels, the group is one pair. A Triton
+name; what is left of a line then, by the kind of work (``index_add_`` and ``index_put_``). Where all of a group's library work became generated kernels, the group is one pair. A Triton
 kernel of the user's own is paired by its name: compiled code launches it itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -23,6 +23,8 @@ _Place = tuple[int | None, str, bool]
 _Sides = tuple[list[Kernel], list[Kernel]]
 #: A library's work, by the category of the kernel that does it.
 _USER = "user_kernel"
+#: Look-ups, scatters and sorts, by the category of the kernel.
+_INDEXING = "indexing"
 
 
 class OwnKernels(msgspec.Struct, frozen=True):
@@ -82,6 +84,7 @@ def library_pairs(kernels: Iterable[Kernel], own: OwnKernels) -> list[Row]:
             if not place[1] or any(kernel.compile_key[0] for kernel in pair[2][1]):
                 row = _row(place, *pair)
                 found.append(_of_user(row, own) if place[1] in triton else row)
+    found += _by_line(places)
     for (group_id, backward), sides in groups.items():
         library = [[kernel for kernel in side if kernel.category in LIBRARY] for side in sides]
         if library[0] and sides[1] and not library[1]:
@@ -89,6 +92,21 @@ def library_pairs(kernels: Iterable[Kernel], own: OwnKernels) -> list[Row]:
             shape = known.pop() if len(known) == 1 else None
             found.append(_row((group_id, "", backward), shape, shape, sides))
     return sorted(found, key=lambda row: -row["ms"])
+
+
+def _by_line(places: Mapping[_Place, Mapping[str | None, _Sides]]) -> Iterator[Row]:
+    """Operators of one stance only that do the same kind of work at the same line of a group."""
+    left: dict[tuple[Any, ...], _Sides] = {}
+    for (group_id, _, backward), shapes in places.items():
+        sides = shapes.get(None, ([], []))
+        for compiled, side in enumerate(sides) if not all(sides) else ():
+            for kernel in side:
+                key = (group_id, backward, kernel.category, kernel.file, kernel.line)
+                if kernel.line is not None and kernel.category == _INDEXING:
+                    left.setdefault(key, ([], []))[compiled].append(kernel)
+    for (group_id, backward, *_), sides in left.items():
+        if all(sides) and any(kernel.compile_key[0] for kernel in sides[1]):
+            yield _row((group_id, sides[0][0].operator, backward), None, None, sides)
 
 
 def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: _Sides) -> Row:

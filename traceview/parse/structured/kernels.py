@@ -7,7 +7,8 @@ right after the code that they tell of, and need INDUCTOR_PROVENANCE=1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 from traceview.parse.cutting import Record
@@ -15,7 +16,12 @@ from traceview.parse.kineto.categories import is_users
 from traceview.parse.payloads.module import Traces, traces
 from traceview.parse.structured.decode import json_object, told
 from traceview.parse.structured.state import CodeSection, Process, Reader, Row
-from traceview.torchtext.fx import called_operators, lowered_operators, node_lines
+from traceview.torchtext.fx import (
+    called_operators,
+    lowered_operators,
+    node_lines,
+    operator_word,
+)
 
 
 def kernel_stack_traces(reader: Reader, record: Record) -> None:
@@ -58,9 +64,28 @@ def node_mappings(reader: Reader, record: Record) -> None:
         call["post_nodes"] = nodes or None
         if not call["ops"]:
             call["ops"], call["source_nodes"] = through.of(nodes)
+    for call, node in _uncommented(section.calls, through.operators):
+        call["post_nodes"] = [node]
+        call["ops"], call["source_nodes"] = through.of([node])
     for row in section.kernels:
         if not row["fused_ops"] and (named := nodes_of.get(row["kernel_name"])):
             row["fused_ops"], row["source_nodes"] = through.of(named)
+
+
+def _uncommented(calls: list[Row], operators: dict[str, str]) -> Iterator[tuple[Row, str]]:
+    """Library calls that the code does not comment, such as those in place, each with its node.
+
+    The n-th such call of an operator is the n-th such node.
+    """
+    known = {node for call in calls for node in call["post_nodes"] or ()}
+    bare: dict[str, list[Row]] = {}
+    for call in calls:
+        if call["category"] == "fallback" and not (call["ops"] or call["post_nodes"]):
+            bare.setdefault(operator_word(call["kernel_name"]), []).append(call)
+    for word, mine in bare.items():
+        nodes = [n for n, op in operators.items() if operator_word(op) == word and n not in known]
+        if len(nodes) == len(mine):
+            yield from zip(mine, nodes, strict=True)
 
 
 class _Through:
@@ -70,21 +95,23 @@ class _Through:
         self._process = process
         self._graph = section.graph
         self._before = before
-        self._ops: dict[str, str] | None = None
 
     def of(self, nodes: list[str]) -> tuple[list[str], list[str]]:
         """(operators, traced nodes) of post-grad ``nodes``, each once, in the graph's order."""
         if not nodes:
             return [], []
-        if self._ops is None:
-            self._ops = self._post_ops()
-            self._place = {node: place for place, node in enumerate(self._ops)}
-        order = sorted({node for node in nodes if node in self._ops}, key=self._place.__getitem__)
+        ops, place = self.operators, self._place
+        order = sorted({node for node in nodes if node in ops}, key=place.__getitem__)
         traced = (str(pre) for node in order for pre in _list(self._before.get(node)))
-        return list(dict.fromkeys(self._ops[node] for node in order)), list(dict.fromkeys(traced))
+        return list(dict.fromkeys(ops[node] for node in order)), list(dict.fromkeys(traced))
 
-    def _post_ops(self) -> dict[str, str]:
-        """Those of the post-grad graph of the same code."""
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {node: place for place, node in enumerate(self.operators)}
+
+    @cached_property
+    def operators(self) -> dict[str, str]:
+        """Node to operator of the post-grad graph of the same code, in its order."""
         key, aot_id = self._graph["compile_key"], self._graph.get("aot_id")
         for row in reversed(self._process.rows["graphs"]):
             same = row["compile_key"] == key and row.get("aot_id") == aot_id
