@@ -66,7 +66,21 @@ def collect(options: CollectOptions, console: Console) -> Run:
     target = find_target(options, console)
     with contextlib.ExitStack() as held, Live(options.live) as live:
         folder = output_folder(options, console, held)
-        return _collected(options, console, target, folder, live)
+        run = new_run(options, target, folder)
+        try:
+            collector = _Collector(options, target, run, console, live)
+            cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
+            for again in _more_passes(options, cold):
+                collector.run_pass(again)
+        finally:
+            if not options.keep_cache:
+                shutil.rmtree(run.folder / "cache", ignore_errors=True)
+        for record in run.manifest.passes if options.tlparse else ():
+            console.progress("writing tlparse's report")
+            run.manifest.notes += write_reports(run, record)
+        console.progress(None)
+        run.save()
+        return run
 
 
 def new_run(options: CollectOptions, target: Target, folder: Path) -> Run:
@@ -84,26 +98,6 @@ def new_run(options: CollectOptions, target: Target, folder: Path) -> Run:
         notes=list(target.notes),
     )
     return Run.create(folder, manifest)
-
-
-def _collected(
-    options: CollectOptions, console: Console, target: Target, folder: Path, live: Live
-) -> Run:
-    run = new_run(options, target, folder)
-    try:
-        collector = _Collector(options, target, run, console, live)
-        cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
-        for again in _more_passes(options, cold):
-            collector.run_pass(again)
-    finally:
-        if not options.keep_cache:
-            shutil.rmtree(run.folder / "cache", ignore_errors=True)
-    for record in run.manifest.passes if options.tlparse else ():
-        console.progress("writing tlparse's report")
-        run.manifest.notes += write_reports(run, record)
-    console.progress(None)
-    run.save()
-    return run
 
 
 class _Collector:

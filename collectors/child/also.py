@@ -146,8 +146,9 @@ def _named(name: str, frames: Frames, control: Control) -> FunctionType:
     else:
         alive = (each for each in functions() if each.__qualname__ == name)
         theirs = (each for each in alive if frames.is_user(each.__code__.co_filename))
-        # Of a decorated function the one within, which has the code.
-        by_code = {each.__code__: each for each in theirs if _own_name(each) == name}
+        # Of a decorated function the one within, which has the code: its wrapper borrows the name.
+        last = name.rpartition(".")[2]
+        by_code = {each.__code__: each for each in theirs if each.__code__.co_name == last}
         found = list(by_code.values())
     plain = [each for each in found if type(each) is FunctionType]
     if not plain:
@@ -164,12 +165,6 @@ def _named(name: str, frames: Frames, control: Control) -> FunctionType:
     if any(each.f_code is code for stack in stacks for each, _ in walk_stack(stack)):
         raise NoFunction(f"{name}() calls what the script compiles")
     return function
-
-
-def _own_name(function: FunctionType) -> str:
-    """Its qualified name by the code: a decorator's wrapper only borrows the name."""
-    name = function.__qualname__
-    return name if function.__code__.co_name == name.rpartition(".")[2] else ""
 
 
 def in_blocks(

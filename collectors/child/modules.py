@@ -188,7 +188,11 @@ class LateHooks:
             looks.calls[stance] += 1
             looks.runs[stance] += id(module) in self._ran
             if looks.path is None:
-                looks.path = _path(gate.original, module)
+                # Its name within the module that is compiled, if it is in one.
+                owner = getattr(gate.original, "__self__", gate.original)
+                named = getattr(owner, "named_modules", None)
+                inner = () if named is None else named()
+                looks.path = next((name for name, each in inner if each is module), None)
             if all(looks.calls.values()):
                 self._write(late, gate.region.region_id)
 
@@ -456,12 +460,3 @@ def _unwrapped(name: str) -> str:
 
 def _wraps(name: str) -> int:
     return name.split(".").count(_WRAPPED)
-
-
-def _path(original: Any, module: Any) -> str | None:
-    """The module's name within the one that is compiled; None: it is not in one."""
-    owner = getattr(original, "__self__", original)
-    named = getattr(owner, "named_modules", None)
-    if named is None:
-        return None
-    return next((name for name, each in named() if each is module), None)

@@ -221,7 +221,10 @@ def undeclared(torch: Any, call: Callable[..., Any], given: Sequence[Any]) -> li
             before = tree_map_only(tensor, lambda t: t.detach().clone(), (args, kwargs))
             fake: Any = None
             with suppress(Exception):
-                fake = _faked(torch, func, args, kwargs)
+                mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+                faked, named = tree_map_only(tensor, mode.from_tensor, (args, kwargs))
+                with mode:
+                    fake = func(*faked, **named)
             result = func(*args, **kwargs)
             known = func._schema.arguments
             pairs = [(known[n].name, args[n], before[0][n]) for n in range(len(args))]
@@ -263,15 +266,6 @@ def _looked(tensor: Any, what: str) -> Any:
     return tuple(found) if what == "shape" else str(found).removeprefix("torch.")
 
 
-def _faked(torch: Any, func: Any, args: Any, kwargs: Any) -> Any:
-    from torch.utils._pytree import tree_map_only
-
-    mode = torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
-    args, kwargs = tree_map_only(torch.Tensor, mode.from_tensor, (args, kwargs))
-    with mode:
-        return func(*args, **kwargs)
-
-
 # -- one run against another -----------------------------------------------------------------------
 
 
@@ -297,7 +291,14 @@ class Listed(Watch):
     def _saw(self, func: Any, _args: Any, _kwargs: Mapping[str, Any], result: Any, /) -> None:
         name = operator_name(func, self._torch)
         if name not in _NOTHING:
-            key, sizes = _in_short(self._torch, result)
+            torch = self._torch
+            tensors = result if isinstance(result, (list, tuple)) else (result,)
+            tensors = [each for each in tensors if isinstance(each, torch.Tensor)]
+            key = tuple((tuple(each.shape), str(each.dtype)) for each in tensors)
+            plain = [e.double() for e in tensors if not e.is_complex() and not e.is_sparse]
+            wide = [torch.nan_to_num(each.detach()) for each in plain if each.numel()]
+            pairs = ((each.sum(), each.square().mean().sqrt()) for each in wide)
+            sizes = tuple(float(figure) for pair in pairs for figure in pair)
             if "empty" in name:  # what lies in memory by chance
                 sizes = ()
             place = line_of(self._frames)
@@ -306,16 +307,6 @@ class Listed(Watch):
 
 #: What runs on one side or the other and computes nothing.
 _NOTHING = ("aten.detach", "aten.alias", "aten.lift_fresh", "aten.view_as")
-
-
-def _in_short(torch: Any, result: Any) -> tuple[tuple[Any, ...], tuple[float, ...]]:
-    tensors = result if isinstance(result, (list, tuple)) else (result,)
-    tensors = [each for each in tensors if isinstance(each, torch.Tensor)]
-    key = tuple((tuple(each.shape), str(each.dtype)) for each in tensors)
-    plain = [each.double() for each in tensors if not each.is_complex() and not each.is_sparse]
-    wide = [torch.nan_to_num(each.detach()) for each in plain if each.numel()]
-    pairs = ((each.sum(), each.square().mean().sqrt()) for each in wide)
-    return key, tuple(float(figure) for pair in pairs for figure in pair)
 
 
 def line_of(frames: Frames) -> tuple[str | None, int | None]:

@@ -257,20 +257,15 @@ class Switches:
             op, graph = node.target, "backward" if lowered.is_backward else "forward"
             key = f"{graph} {key}"
         elif kind == DECOMPOSITIONS:
-            op = _operator_of(self._torch, key)
+            # Such as <OpOverload(op='aten.gelu', overload='default')>.
+            if named := re.search(r"op='(\w+)\.(\w+)', overload='(\w+)'", key):
+                space = getattr(self._torch.ops, named[1])
+                op = getattr(getattr(space, named[2], None), named[3], None)
             key = str(op or key)
             if self._torch._C._current_autograd_node() is not None:
                 graph = "backward"
         self.seen.setdefault((kind, key), (node, op, graph))
         return (kind, key) in self._off or (op is not None and (kind, op) in self._off)
-
-
-def _operator_of(torch: Any, text: str) -> Any:
-    """The operator that ``<OpOverload(op='aten.gelu', overload='default')>`` names."""
-    found = re.search(r"op='(\w+)\.(\w+)', overload='(\w+)'", text)
-    if not found:
-        return None
-    return getattr(getattr(getattr(torch.ops, found[1]), found[2], None), found[3], None)
 
 
 # -- names -----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from types import FrameType
@@ -247,8 +248,13 @@ class Loops:
         if name != code.co_name:
             return  # a lambda or a comprehension: the loops are its caller's
         for loop in loops:
-            known = (None, None) if isinstance(loop, ast.While) else _progress(loop, frame)
-            yield _Loop(code.co_filename, loop.lineno, *known)
+            length = done = None
+            if isinstance(loop, ast.For):
+                with suppress(
+                    TypeError, ValueError, LookupError, AttributeError, ZeroDivisionError
+                ):
+                    length, done = _length(loop.iter, frame), _rounds(loop.iter, loop.target, frame)
+            yield _Loop(code.co_filename, loop.lineno, length, done)
 
     def _tree(self, file: str) -> ast.Module | None:
         if file not in self._trees:
@@ -286,14 +292,6 @@ _OPERATIONS = {
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
 }
-
-
-def _progress(loop: ast.For, frame: FrameType) -> tuple[int | None, int | None]:
-    """Length of a loop, and how many times it has come round."""
-    try:
-        return _length(loop.iter, frame), _rounds(loop.iter, loop.target, frame)
-    except (TypeError, ValueError, LookupError, AttributeError, ZeroDivisionError):
-        return None, None
 
 
 def _rounds(over: ast.expr, counter: ast.expr, frame: FrameType) -> int | None:

@@ -235,7 +235,13 @@ def _record_call(parts: Parts, recording: Recording, keys: dict[str, Any], repla
             if (off or 0.0) > _OTHER_NUMBERS * rms_of(value):
                 values, doubled = {}, Doubled(torch)
                 break
-    compiled, why = _compiled(parts, replay)
+    compiled: Mapping[str, Any] = {}
+    why = None
+    try:
+        with torch._inductor.config.patch(compile_threads=1):
+            compiled = replay.run(lambda call: torch.compile(call, **replay.how))
+    except Exception as error:  # noqa: BLE001 - the compiler's
+        why = masked_message(reason_of(error))
     recording.write("call", **keys, draws=replay.draws, compiled_why=why)
     for side, found in (("input", before), ("eager", eager), ("compiled", compiled)):
         for name, value in found.items():
@@ -249,16 +255,6 @@ def _record_call(parts: Parts, recording: Recording, keys: dict[str, Any], repla
     except Exception as error:  # noqa: BLE001 - what can't run while it is watched
         why_not = masked_message(reason_of(error))
         recording.write("call", **keys, draws=replay.draws, compiled_why=why, operators_why=why_not)
-
-
-def _compiled(parts: Parts, replay: Replay) -> tuple[Mapping[str, Any], str | None]:
-    """What compiled code gives for it, or why there is nothing."""
-    torch = parts.torch
-    try:
-        with torch._inductor.config.patch(compile_threads=1):
-            return replay.run(lambda call: torch.compile(call, **replay.how)), None
-    except Exception as error:  # noqa: BLE001 - the compiler's
-        return {}, masked_message(reason_of(error))
 
 
 # -- training steps --------------------------------------------------------------------------------

@@ -292,14 +292,6 @@ def _timed(torch: Any, work: Work, device: bool, deadline: float) -> Iterator[tu
         yield way, median(found)
 
 
-def _mask(torch: Any, work: Work, device: bool) -> Any:
-    """A causal mask of the work's own dtype."""
-    lower = torch.ones(work[1][0][-2], work[1][1][-2], device="cuda" if device else "cpu").tril()
-    if work[4] == "bool":
-        return lower.bool()
-    return torch.zeros_like(lower).masked_fill(lower == 0, -torch.inf).to(getattr(torch, work[4]))
-
-
 def _act(torch: Any, work: Work, device: bool) -> Any:
     """The function that does it with its operands."""
     name, settings = work[0], work[4]
@@ -319,7 +311,13 @@ def _act(torch: Any, work: Work, device: bool) -> Any:
     if name in _ATTENTION:
         attention = torch.nn.functional.scaled_dot_product_attention
         if _has_mask(work):
-            return partial(attention, attn_mask=_mask(torch, work, device))
+            # A causal one, of the work's own dtype.
+            sizes, where = (size[-2] for size in work[1][:2]), "cuda" if device else "cpu"
+            mask = torch.ones(*sizes, device=where).tril()
+            if settings == "bool":
+                return partial(attention, attn_mask=mask.bool())
+            mask = torch.zeros_like(mask).masked_fill(mask == 0, -torch.inf)
+            return partial(attention, attn_mask=mask.to(getattr(torch, settings)))
         return partial(attention, is_causal=settings == "causal")
     # stride, padding, dilation, transposed, output_padding, groups
     *lists, groups = (json.loads(text.lower()) for text in json.loads(settings))

@@ -261,7 +261,11 @@ class Others:
         """Arguments of one call after another, again and again; what counts goes on counting."""
         from torch.utils._pytree import tree_unflatten
 
-        counts = {} if self._cycles else dict(_counts(calls))
+        counts: dict[int, tuple[int, int]] = {}  # which argument → its last value, the step
+        for at, values in () if self._cycles else enumerate(zip(*calls, strict=True)):
+            steps = {b - a for a, b in pairwise(values)} if {*map(type, values)} == {int} else set()
+            if len(values) > 2 and len(steps) == 1 and 0 not in steps:
+                counts[at] = values[-1], steps.pop()
         for turn in itertools.count():
             leaves = list(calls[turn % len(calls)])
             for at, (last, step) in counts.items():
@@ -290,14 +294,6 @@ def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any
 
     leaves, tree = tree_flatten((args, kwargs))
     return leaves, tree
-
-
-def _counts(calls: Sequence[Sequence[Any]]) -> Iterator[tuple[int, tuple[int, int]]]:
-    """(which argument, (its last value, the step)) of whole numbers that count."""
-    for at, values in enumerate(zip(*calls, strict=True)):
-        steps = {b - a for a, b in pairwise(values)} if {*map(type, values)} == {int} else set()
-        if len(values) > 2 and len(steps) == 1 and 0 not in steps:
-            yield at, (values[-1], steps.pop())
 
 
 def most_bytes(tensors: Iterable[Any]) -> int:
