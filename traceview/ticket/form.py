@@ -258,7 +258,13 @@ def _reproducer(facts: Facts) -> str:
     if facts.reproducer is not None:
         shown += _program(facts.reproducer)
     if facts.reproducer is None or facts.reproducer.kind == "script":
-        shown += _ways_on(facts)
+        script = shlex.join(facts.command)
+        if any(row.outcome == "failed" for row in facts.diagnosis.compiles):
+            after = f"TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=2 python {script}"
+            shown.append(f"torch itself may write a shorter one: {code(after)}.")
+        elif any(each.differences for each in facts.diagnosis.outputs):
+            bisect = code(f"traceview accuracy --bisect {script}")
+            shown.append(f"{bisect} may write a shorter one.")
     return _under(title, [*shown, *_on_newest(facts)])
 
 
@@ -304,17 +310,6 @@ def _program(found: Reproducer) -> list[str]:
             body += f"\nAll of it is in `{REPRODUCER}` in the archive.\n"
         shown.append(details(REPRODUCER, body).strip())
     return shown
-
-
-def _ways_on(facts: Facts) -> list[str]:
-    """What makes a shorter reproducer of a script."""
-    script = shlex.join(facts.command)
-    if any(row.outcome == "failed" for row in facts.diagnosis.compiles):
-        after = "TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=2"
-        return [f"torch itself may write a shorter one: {code(f'{after} python {script}')}."]
-    if any(each.differences for each in facts.diagnosis.outputs):
-        return [f"{code(f'traceview accuracy --bisect {script}')} may write a shorter one."]
-    return []
 
 
 def _duplicates(facts: Facts) -> str:
