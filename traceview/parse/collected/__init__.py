@@ -206,7 +206,12 @@ def _as(dtype: Any, value: Any) -> Any:  # noqa: ANN401
     if value is None:
         return None
     if dtype == pl.String:
-        return _text(value) if isinstance(value, (list, dict)) else str(value)
+        if not isinstance(value, (list, dict)):
+            return str(value)
+        try:
+            return msgspec.json.encode(value).decode()
+        except RecursionError:  # it nests too deeply
+            return None
     if dtype == pl.Boolean:
         return value if isinstance(value, bool) else None
     if isinstance(dtype, pl.List):
@@ -220,14 +225,6 @@ def _as(dtype: Any, value: Any) -> Any:  # noqa: ANN401
         return float(value) if abs(value) < _FLOAT_LIMIT else None
     whole = int(value) if value == value and abs(value) != float("inf") else None
     return whole if whole is not None and abs(whole) < _INTEGER_LIMIT[dtype] else None
-
-
-def _text(value: object) -> str | None:
-    """Lists and objects as JSON; null where they nest too deeply."""
-    try:
-        return msgspec.json.encode(value).decode()
-    except RecursionError:
-        return None
 
 
 def run_rows(record: PassRecord, processes: list[Process]) -> list[dict[str, Any]]:

@@ -35,7 +35,18 @@ def profiled(process: Process) -> Iterator[Event]:
     One of replayed calls does where they are all of a step and it has as many, or where there is no
     other: a backward, or whatever follows a call, is in none of them.
     """
-    partial, own = set(_unlike_steps(process)), dict[tuple[str, ...], int]()
+    blocks: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for event in process.of("block"):
+        if (ms := per_step_ms(event)) is not None:
+            side = str(event.get("anchor_region_id")), str(event.get("stance"))
+            blocks[side][bool(event.get("replayed"))].append(ms)
+    # Anchors whose replayed calls take another time than the script's steps.
+    partial = {
+        anchor
+        for (anchor, _), (steps, calls) in blocks.items()
+        if len(steps) >= ENOUGH_OWN and calls and not are_alike(steps, calls)
+    }
+    own: dict[tuple[str, ...], int] = {}
     for event in process.of("profile"):
         key = tuple(str(event.get(name)) for name in ("anchor_region_id", "stance", "purpose"))
         steps = event.get("steps")
@@ -45,15 +56,3 @@ def profiled(process: Process) -> Iterator[Event]:
         elif key in own and (key[0] in partial or steps < own[key]):
             continue
         yield event
-
-
-def _unlike_steps(process: Process) -> Iterator[str]:
-    """Anchors whose replayed calls take another time than the script's steps."""
-    blocks: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
-    for event in process.of("block"):
-        if (ms := per_step_ms(event)) is not None:
-            key = str(event.get("anchor_region_id")), str(event.get("stance"))
-            blocks[key][bool(event.get("replayed"))].append(ms)
-    for (anchor, _), (steps, calls) in blocks.items():
-        if len(steps) >= ENOUGH_OWN and calls and not are_alike(steps, calls):
-            yield anchor
