@@ -14,8 +14,7 @@ from textlog_runs import HEAD, lines, read_stream, recorded
 from traceview.inputs import Source, find
 from traceview.parse import beside
 from traceview.parse.damage import Damage
-from traceview.parse.messages.ahead import pieces_ahead
-from traceview.parse.messages.finding import pieces
+from traceview.parse.messages.finding import pieces, pieces_ahead
 from traceview.parse.messages.shapes import End, Foreign, Lines, Wanted
 from traceview.reading import mapping
 from traceview.reading.mapping import Log, parse

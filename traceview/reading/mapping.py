@@ -29,8 +29,7 @@ from traceview.limits import Limits
 from traceview.parse import chromium, collected, kineto, structured, textlogs
 from traceview.parse.damage import Damage, failure
 from traceview.parse.files import rank_in_name
-from traceview.parse.messages.ahead import pieces_ahead
-from traceview.parse.messages.finding import pieces
+from traceview.parse.messages.finding import pieces, pieces_ahead
 from traceview.parse.messages.shapes import End, Piece, Wanted
 from traceview.parse.store import Writer, in_pieces
 from traceview.reading import parts

@@ -14,13 +14,20 @@ at alone, and a message that is not wanted costs no more.
 
 from __future__ import annotations
 
+import gc
+import json
 import re
+import sys
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
+from msgspec.structs import asdict
 
 from traceview import limits
+from traceview.inputs.source import Source
 from traceview.inputs.streams import READ_ERRORS, Stream
+from traceview.parse.beside import received, send
 from traceview.parse.files import damage_kind
 from traceview.parse.messages.shapes import LEVELS, PREFIX, End, Foreign, Lines, Piece, Wanted
 
@@ -231,3 +238,48 @@ class _Others:
         lines = data[first + 1 : end]
         self._following = FOLLOWING if hit else max(0, self._following - 1 - lines.count(b"\n"))
         return Foreign(block.line(first), lines, after)
+
+
+# -- in a process of its own, for a large log ------------------------------------------------------
+
+#: Pieces, or bytes of messages, that are sent at once.
+_BATCH, _BATCH_BYTES = 256, 1 << 16
+_DECODER = msgspec.msgpack.Decoder(list[Piece])
+
+
+def pieces_ahead(source: Source, wanted: Wanted) -> Iterator[Piece]:
+    """What ``pieces`` gives of the log; another process searches it while its pieces are read here.
+
+    A process that dies costs nothing: pieces come in a fixed order, so the rest is found here.
+    """
+    got = 0
+    task = [json.dumps(asdict(source)), msgspec.json.encode(wanted).decode()]
+    for piece in received(__name__, task, _DECODER):
+        got += 1
+        yield piece
+        if isinstance(piece, End):
+            return
+    with source.open() as stream:
+        yield from islice(pieces(stream, wanted), got, None)
+
+
+def main() -> None:
+    """The other process: finds the pieces of the log that the command line names."""
+    gc.disable()
+    source = Source(**json.loads(sys.argv[1]))
+    wanted = msgspec.json.decode(sys.argv[2], type=Wanted)
+    batch: list[Piece] = []
+    size = 0
+    with source.open() as stream:
+        for piece in pieces(stream, wanted):
+            batch.append(piece)
+            size += 0 if isinstance(piece, End) else len(piece.data)
+            if len(batch) >= _BATCH or size > _BATCH_BYTES:
+                _send(batch)
+                size = 0
+        _send(batch)
+
+
+def _send(batch: list[Piece]) -> None:
+    send(sys.stdout.buffer, msgspec.msgpack.encode(batch))
+    batch.clear()
