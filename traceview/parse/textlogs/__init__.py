@@ -30,11 +30,12 @@ from traceview.parse.messages.shapes import (
     clean,
 )
 from traceview.parse.textlogs.autotune import Autotune
-from traceview.parse.textlogs.cudagraphs import Cudagraphs, Overwrites
 from traceview.parse.textlogs.dynamo import graph_breaks, recompiles
 from traceview.parse.textlogs.inductor import (
+    Cudagraphs,
     Fusions,
     OutputCode,
+    Overwrites,
     PerfHints,
     inductor_metrics,
     schedules,
