@@ -377,7 +377,13 @@ def _pack(file: IO[bytes], files: list[_File], facts: Facts, redaction: Redactio
     with zipfile.ZipFile(file, "w") as archive:
         archive.comment = MARK.encode()
         for each in files:
-            name = _free(redaction.in_text(each.name), used)
+            name = stem = redaction.in_text(each.name)
+            number = 1
+            while name in used:  # without what is private, two files may have one name
+                number += 1
+                head, dot, tail = stem.partition(".")
+                name = f"{head}-{number}{dot}{tail}"
+            used.add(name)
             packed = name.endswith(".gz")
             with archive.open(_member(name, packed), "w", force_zip64=True) as member:
                 target: Any = gzip.GzipFile("", "wb", _FAST, member, 0) if packed else member
@@ -397,17 +403,6 @@ def _member(name: str, packed: bool) -> zipfile.ZipInfo:
     info._compresslevel = _FAST  # type: ignore[attr-defined] # as ZipFile.write sets it
     info.external_attr = 0o600 << 16
     return info
-
-
-def _free(name: str, used: set[str]) -> str:
-    """``name``, or another if two files have it without what is private."""
-    stem, number = name, 1
-    while name in used:
-        number += 1
-        head, dot, tail = stem.partition(".")
-        name = f"{head}-{number}{dot}{tail}"
-    used.add(name)
-    return name
 
 
 def _search(archive: IO[bytes], redaction: Redaction) -> None:
