@@ -34,6 +34,20 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "additions by index": (
+        "ind-slower-library",
+        "index_add_",
+        """
+        def forces(self, total, q):
+            total.index_add_(0, self.i, -q)
+            return total
+        """,
+        """
+        def forces(self, total, q):
+            total.scatter_add_(0, (self.i).view(-1, *[1] * (total.dim() - 1)).expand(-1, *total.shape[1:]), -q)
+            return total
+        """,
+    ),
     "an optimizer with lists of tensors": (
         "ap-not-in-model",
         "opt.step()",
@@ -1479,6 +1493,14 @@ def test_what_is_wrong_says_what_its_remedy_fixes_and_comes_first():
 
 
 NEARLY = {
+    "additions by index along another dimension": (
+        "ind-slower-library",
+        "index_add_",
+        """
+        def forces(self, total, q):
+            return total.index_add_(1, self.i, q)
+        """,
+    ),
     "views of a tensor that is read as well": (
         "ind-partial-write",
         "index_copy_",

@@ -13,6 +13,9 @@ into a nested tensor, and does not do so while torch compiles. An LSTM or GRU th
 (`allow_rnn`) becomes small products of each time step, where eager runs one fused kernel of
 cuDNN's.
 
+`index_add_` is decomposed into `index_put_(accumulate=True)`. Where Triton has no atomic addition
+for the dtype, as for int64, that is left to the library, which sorts the indices first.
+
 A Triton kernel of your own runs as it is, but compiled code launches it. torch 2.11 to 2.13 hand it
 Python floats as float64, Triton's own launch as float32: what is computed with such an argument
 becomes float64, which takes a GPU much longer.
@@ -50,7 +53,8 @@ kernel: let Inductor time the library against its own templates with
 - torch/_inductor/fx_passes/pad_mm.py
 - torch/nn/modules/transformer.py, `mask_check`
 - torch/_dynamo/config.py, `allow_rnn`
-- torch/_decomp/decompositions.py, `lstm_impl`
+- torch/_decomp/decompositions.py, `lstm_impl`, `_index_add`
+- torch/_inductor/utils.py, `needs_fallback_due_to_atomic_add_limitations`
 - torch/_inductor/codegen/triton_utils.py, `signature_of`
 - https://github.com/pytorch/pytorch/pull/170289
 - https://github.com/pytorch/pytorch/pull/190340
@@ -139,6 +143,13 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
         "for a convolution without Inductor's layout optimization.",
         Snippet("python", "torch._inductor.config.layout_optimization = False"),
     ),
+    "sorted": (
+        "compiled code calls index_put, which sorts the indices",
+        "scatter_add_ with an index of the values' shape stays the library's own: "
+        "total.scatter_add_(0, index.view(-1, 1).expand_as(values), values). Or add values of a "
+        "dtype for which Triton has atomic additions: float32, int32.",
+        None,
+    ),
     "operator": (
         "compiled code calls another operator",
         "Let Inductor time the library against templates of its own.",
@@ -201,7 +212,8 @@ def check(
     for row in first_rank(rows(tables, "library_pairs")):
         if any(each.location == Location(row["file"], row["line"]) for each in whole):
             continue
-        cause = next((what for what in _CAUSES if what in row["differs"]), None)
+        differs = ["sorted"] if _sorts(row) else row["differs"]
+        cause = next((what for what in _CAUSES if what in differs), None)
         sure = row["clock"] == "device" or outcome(tables) == "hurt"
         if cause and sure and row["compiled_ms"] >= least_ratio * row["eager_ms"]:
             found.setdefault((cause, row["file"], row["line"]), []).append(row)
@@ -212,7 +224,7 @@ def check(
         place = Location(file, line) if file and line is not None else None
         why, what_to_do, snippet = _CAUSES[cause]
         before, after = (sum(row[f"{s}_ms"] for row in pairs) for s in ("eager", "compiled"))
-        names = list(dict.fromkeys(category(row["kind"]) for row in pairs))
+        names = list(dict.fromkeys(_name(row["kind"]) for row in pairs))
         kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted({row["kind"] for row in pairs}))
         where = f" at {short(place)}" if place else ""
         yield Finding(
@@ -220,7 +232,7 @@ def check(
             rule="ind-slower-library",
             severity=severity(tables, after - before),
             title=(
-                f"{names[0].capitalize()}{where}: {milliseconds(after)} compiled, "
+                f"{names[0]}{where}: {milliseconds(after)} compiled, "
                 f"{milliseconds(before)} in eager; {why}"
             ),
             explanation=(
@@ -434,6 +446,20 @@ def _by_line(tables: Tables) -> dict[Location, dict[str, float]]:
             place = Location(row["file"], row["line"])
             took.setdefault(place, {"eager": 0.0, "compiled": 0.0})[row["stance"]] += row["ms"]
     return took
+
+
+def _name(kind: str) -> str:
+    """A kind of work, or an operator, as a title begins with it."""
+    return kind.removeprefix("aten::") if "::" in kind else category(kind).capitalize()
+
+
+def _sorts(row: Row) -> bool:
+    """Whether compiled code adds by index_put, by way of a sort, what eager adds by itself."""
+    added = any("_add" in operator for operator in row["eager_ops"] or ())
+    put = any(
+        operator.startswith("aten::_index_put_impl") for operator in row["compiled_ops"] or ()
+    )
+    return added and put and any("sort" in name.lower() for name in row["compiled_kernels"])
 
 
 def _settings(cause: str, kinds: set[str]) -> tuple[str, ...]:

@@ -376,7 +376,8 @@ class Repeated:
     """A function that one run of a kernel evaluates ``evaluations`` times for ``distinct`` values.
 
     ``scalar``: most of them one element at a time; ``looked_up``: read at places that were loaded;
-    ``parts``: for all parts of a ``torch.cat`` at each of its elements.
+    ``parts``: for all parts of a ``torch.cat`` at each of its elements; ``formulas``: how many
+    operators in eager these are.
     """
 
     function: str
@@ -385,3 +386,4 @@ class Repeated:
     scalar: bool
     looked_up: bool = False
     parts: bool = False
+    formulas: int = 1

@@ -31,6 +31,10 @@ _CHECKED = re.compile(
     r"& \((?:tl\.broadcast_to\()?(?P=name)\b[^<\n]{0,200}< (?P<size>\d{1,18})\)"
 )
 _TIMES = re.compile(r"(?:(?P<factor>\d{1,9})\*)?\(?(?:tl\.broadcast_to\()?\b(?P<name>tmp\d+)\b")
+#: Functions that are one instruction.
+_FREE = {"abs"}
+#: The constant part of an index, which stands first.
+_SHIFT = re.compile(r"^\(*-?\d{1,18}\)? \+ ")
 #: A place in a range, as in parts of ``torch.cat``: ``tmp4 = tmp0 < tmp3``, ``tmp9 = tmp4 & tmp8``.
 _NUMBER = re.compile(r"^\s+(tmp\d+) = tl\.full\(\[1(?:, 1)*\], (\d{1,18}), tl\.int64\)$")
 _PLACE = re.compile(r"^\s+(tmp\d+) = ([xyz]\d+|r\d_\d+)$")
@@ -91,19 +95,53 @@ class _Masks:
         return max(0.0, min(high, size) - low) / size if size else 1.0
 
 
+class _Evaluations(NamedTuple):
+    """How often a line computes a function, for how many values, and of what kind these are."""
+
+    often: int
+    few: int
+    looked_up: bool
+    parts: bool
+
+
+class _Formulas:
+    """What values are computed by, as numbers: the same number for the same formula.
+
+    ``exact`` of the same elements; ``shifted`` of elements at a constant distance as well: those of
+    ``tl.load(in_ptr0 + (1 + x0))`` and ``tl.load(in_ptr0 + (x0))`` are the same values.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.exact: dict[str, int] = {}
+        self.shifted: dict[str, int] = {}
+
+    def add(self, name: str, value: str, loaded: tuple[str, str, str] | None) -> None:
+        """``name = value``, which reads memory if ``loaded``."""
+        texts = [value, value]
+        if loaded is not None:
+            pointer, _, index = loaded
+            texts = [f"{pointer}[{index}]", f"{pointer}[{_SHIFT.sub('', index)}]"]
+        for known, text in zip((self.exact, self.shifted), texts, strict=True):
+            formula = _TMP.sub(lambda tmp, known=known: f"#{known.get(tmp[0])}", text)  # type: ignore[misc]
+            known[name] = self._numbers.setdefault(formula, len(self._numbers))
+
+
 def repeated_in_triton(source: str, programs: int | None = None) -> list[Repeated]:
     """Functions that a Triton kernel computes more often than there are values of what they take.
 
     A load gives no more values than the index variables in it, or the loaded index, can name; of a
     loaded index the kernel checks the range. What differs along a reduction alone is computed by
     each of its ``programs``, if it is known how many there are. A mask holds back a load, not what
-    is computed of it: ``torch.cat`` in one kernel computes all parts at every element.
+    is computed of it: ``torch.cat`` in one kernel computes all parts at every element. The same
+    formula of elements at a constant distance computes the same values once more.
     """
     _, jit, body = source.rpartition(JIT)
     checked = _checked(body)
     code, spreads = TritonCode(), dict[str, _Spread]()
-    masks = _Masks(code)
-    found: dict[str, list[tuple[int, int, bool, bool]]] = {}
+    masks, formulas = _Masks(code), _Formulas()
+    # By function and formula, for each set of elements that it is computed of.
+    found: dict[tuple[str, int], dict[int, _Evaluations]] = {}
     for line in body.splitlines() if jit else ():
         code.line(line)
         masks.line(line)
@@ -112,6 +150,7 @@ def repeated_in_triton(source: str, programs: int | None = None) -> list[Repeate
             continue
         value = match["value"]
         loaded = next(code.accesses(value), None)
+        formulas.add(match["name"], value, loaded)
         text = loaded[2] if loaded else value
         names = INDEX_NAME.findall(text)
         by, over = set(names), set[str]().union(*map(code.over, names))
@@ -127,23 +166,32 @@ def repeated_in_triton(source: str, programs: int | None = None) -> list[Repeate
             part = 1.0  # the parts meet
         spreads[match["name"]] = _Spread(by, over, part)
         for function in FUNCTION.findall(value):
+            if function in _FREE:
+                continue
             often, few = code.size(over), code.values(by, checked)
             if often and over and not over & _GRID:
                 often *= programs or 1
             few = few and max(1, round(few * part))
-            if often and few and few < often:
-                kinds = found.setdefault(function, [])
-                kinds.append((often, few, bool(by & checked.keys()), part < 1.0))
+            if often and few:
+                one = _Evaluations(often, min(often, few), bool(by & checked.keys()), part < 1.0)
+                key = function, formulas.shifted[match["name"]]
+                found.setdefault(key, {})[formulas.exact[match["name"]]] = one
+    by_function: dict[str, list[tuple[int, int, _Evaluations]]] = {}
+    for (function, _), alike in found.items():
+        often, few = sum(e.often for e in alike.values()), max(e.few for e in alike.values())
+        if few < often:
+            by_function.setdefault(function, []).append((often, few, next(iter(alike.values()))))
     return [
         Repeated(
             function,
             sum(often for often, *_ in kinds),
-            sum(few for _, few, *_ in kinds),
+            sum(few for _, few, _ in kinds),
             scalar=False,
-            looked_up=any(checked for *_, checked, _ in kinds),
-            parts=any(parts for *_, parts in kinds),
+            looked_up=any(one.looked_up for *_, one in kinds),
+            parts=any(one.parts for *_, one in kinds),
+            formulas=len(kinds),
         )
-        for function, kinds in found.items()
+        for function, kinds in by_function.items()
     ]
 
 

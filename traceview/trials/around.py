@@ -25,6 +25,8 @@ _SCRIPTED = ("script", "trace", "freeze", "optimize_for_inference")
 _OF_SCRIPT = frozenset(["code", "graph", "inlined_graph", "save", "save_to_buffer"])
 _COUNTED = ("range", "enumerate", "zip")
 _COPIES = frozenset(["deepcopy", "pickle", "AveragedModel"])
+#: Variables with which torch looks for errors.
+_CHECKS = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCHINDUCTOR_NAN_ASSERTS")
 _SWITCHES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 
 
@@ -36,6 +38,13 @@ def switched_on(source: Source, _line: int) -> Changes:
     for node, name in source.variables():
         if name in _SWITCHES:
             yield [(*source.span(node.value), '"0"')]
+
+
+def without_variable(source: Source, line: int) -> Changes:
+    """``os.environ["CUDA_LAUNCH_BLOCKING"] = "1"`` goes: torch looks for no errors."""
+    for node, name in source.variables():
+        if node.lineno == line and name in _CHECKS:
+            yield [source.removed(node)]
 
 
 def stance_for_a_while(source: Source, _line: int) -> Changes:

@@ -118,7 +118,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(outside.tensors_of_their_own),
     ),
     "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
-    "ap-debug-switch": (Pattern(operators.without_variable, "torch looks for no errors"),),
+    "ap-debug-switch": (Pattern(around.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
     "ind-whole-copy": (
         Pattern(operators.written_in_place, "the tensor that is passed is changed"),
@@ -128,6 +128,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "mem-saved-on-host": (
         Pattern(around.saved_on_device, "memory: saved tensors stay on the device"),
     ),
+    "ind-slower-library": (Pattern(operators.scattered),),
     "ind-fft-length": (Pattern(outside.fast_length, "a result that is not cut is longer"),),
     "ind-misaligned-copy": (Pattern(operators.copied_first),),
     "ind-unaligned-product": (

@@ -21,8 +21,6 @@ from traceview.trials.source import (
     stored,
 )
 
-#: Variables with which torch looks for errors.
-_CHECKS = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCHINDUCTOR_NAN_ASSERTS")
 #: Of a function they make another one, which runs it on tensors that Dynamo can't start in; and one
 #: that is applied at once.
 _TRANSFORMS = frozenset(["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "vmap"])
@@ -43,13 +41,6 @@ _ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context
 #: What can be added to as it stands.
 _SIMPLE = (ast.Attribute, ast.Call, ast.Constant, ast.Name, ast.Subscript)
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFrom)
-
-
-def without_variable(source: Source, line: int) -> Changes:
-    """``os.environ["CUDA_LAUNCH_BLOCKING"] = "1"`` goes: torch looks for no errors."""
-    for node, name in source.variables():
-        if node.lineno == line and name in _CHECKS:
-            yield [source.removed(node)]
 
 
 def transform_compiled(source: Source, _line: int) -> Changes:
@@ -415,6 +406,22 @@ def written_at_offset(source: Source, line: int) -> Changes:
             pairs = zip(map(source.of, index), begins, strict=True)
             moved = [f"{at} + {source.of(begin)}" if begin else at for at, begin in pairs]
             yield [(*source.span(part), f"{source.of(whole.value)}[{', '.join(moved)}]")]
+
+
+def scattered(source: Source, line: int) -> Changes:
+    """``total.index_add_(0, i, y)`` → ``scatter_add_`` with ``i`` for every element of a row."""
+    for call in source.all(ast.Call):
+        func, given = call.func, call.args
+        first = isinstance(func, ast.Attribute) and len(given) == 3 and source.of(given[0]) == "0"
+        if not (first and isinstance(func, ast.Attribute) and call.lineno == line):
+            continue
+        if func.attr in ("index_add", "index_add_") and dotted(func.value) and not call.keywords:
+            total, index = source.of(func.value), source.of(given[1])
+            ones = f"[1] * ({total}.dim() - 1)"
+            whole = f"({index}).view(-1, *{ones}).expand(-1, *{total}.shape[1:])"
+            end = source.span(func)[1]
+            name = (end - len(func.attr), end, func.attr.replace("index", "scatter"))
+            yield [name, (*source.span(given[1]), whole)]
 
 
 def _items(node: ast.Subscript) -> list[ast.expr]:

@@ -28,6 +28,8 @@ from traceview.words.numbers import count
 
 #: Kernels that a library or a template provides: their choice is what differs.
 LIBRARY_CATEGORIES = frozenset({"gemm", "attention", "convolution", "generated_template"})
+#: Look-ups, scatters and sorts: an operator may do them in compiled code as well.
+INDEXING = "indexing"
 CAST_OPS = frozenset({"aten._to_copy", "prims.convert_element_type"})
 COPY_OPS = frozenset({"aten.clone", "aten.copy", "aten.copy_"})
 #: Operators or kernels that a row names before it says how many more there are.
@@ -124,6 +126,10 @@ def _replaced(eager: Kernels, compiled: Kernels, casts_ms: float) -> list[Part]:
     before, after = (
         [k for k in side if k.category not in LIBRARY_CATEGORIES] for side in (eager, compiled)
     )
+    put, handed = _handed_over(before, after)
+    if put:
+        parts.append(_part(LIBRARY, put, handed))
+        before, after = [k for k in before if k not in put], [k for k in after if k not in handed]
     if not before and not after:
         return parts
     whole = _part(FUSION, before, after)
@@ -138,6 +144,19 @@ def _replaced(eager: Kernels, compiled: Kernels, casts_ms: float) -> list[Part]:
     if max(left) > ROUNDING:
         parts.append(whole.timed(*(ms if ms > ROUNDING else None for ms in left)))
     return parts
+
+
+def _handed_over(eager: Kernels, compiled: Kernels) -> tuple[list[Kernel], list[Kernel]]:
+    """Look-ups and scatters that an operator does in compiled code, too, at the same line."""
+
+    def at(kernels: Kernels) -> set[tuple[str | None, int]]:
+        rows = (k for k in kernels if k.category == INDEXING and k.line is not None)
+        return {(kernel.file, kernel.line or 0) for kernel in rows}
+
+    handed = [kernel for kernel in compiled if not kernel.category.startswith("generated_")]
+    lines = at(eager) & at(handed)
+    put = [k for k in eager if k.category == INDEXING and (k.file, k.line) in lines]
+    return put, [kernel for kernel in handed if (kernel.file, kernel.line) in lines]
 
 
 def _site(kernel: Kernel) -> Site:

@@ -2,8 +2,9 @@
 
 A library's kernels of a match group are paired by shape; where one shape of each stance is left in
 a group, these are the same work padded. An operator that has no generated code is paired by its
-name; what is left of a line then, by the kind of work (``index_add_`` and ``index_put_``). Where all of a group's library work became generated kernels, the group is one pair. A Triton
-kernel of the user's own is paired by its name: compiled code launches it itself.
+name; what is left of a line then, by the kind of its work (``index_add_`` and ``index_put_``).
+Where all of a group's library work became generated kernels, the group is one pair. A Triton kernel
+of the user's own is paired by its name: compiled code launches it itself.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from traceview.derive.effects.groups import INDEXING
 from traceview.derive.effects.kernels import Kernel
 from traceview.derive.origins.work import LIBRARY
 from traceview.torchtext.kernel_source import float64_arguments
@@ -23,8 +25,6 @@ _Place = tuple[int | None, str, bool]
 _Sides = tuple[list[Kernel], list[Kernel]]
 #: A library's work, by the category of the kernel that does it.
 _USER = "user_kernel"
-#: Look-ups, scatters and sorts, by the category of the kernel.
-_INDEXING = "indexing"
 
 
 class OwnKernels(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ def _by_line(places: Mapping[_Place, Mapping[str | None, _Sides]]) -> Iterator[R
         for compiled, side in enumerate(sides) if not all(sides) else ():
             for kernel in side:
                 key = (group_id, backward, kernel.category, kernel.file, kernel.line)
-                if kernel.line is not None and kernel.category == _INDEXING:
+                if kernel.line is not None and kernel.category == INDEXING:
                     left.setdefault(key, ([], []))[compiled].append(kernel)
     for (group_id, backward, *_), sides in left.items():
         if all(sides) and any(kernel.compile_key[0] for kernel in sides[1]):

@@ -318,6 +318,7 @@ def _priced(rows: list[Row], group: _Group) -> None:
             }
             at_most = row["count"] * sum(
                 (one.evaluations / one.distinct - 1)
+                * one.formulas
                 * each[one.function]
                 * (_VECTOR if one.scalar else 1)
                 for one in more
