@@ -53,7 +53,8 @@ class Pace:
 
 @dataclass(slots=True)
 class Story:
-    """What the events reported so far. ``crash_stance``: where an exception reached the top.
+    """What the events reported so far. ``crash_stance``: where an exception reached the top,
+    of ``crash_type``.
 
     ``compiling`` is what torch compiles now, and ``recompiled`` its last recompile; ``news`` are
     the lines of ``--live`` that were not taken yet.
@@ -69,6 +70,7 @@ class Story:
     stopping: bool = False
     crashed: bool = False
     crash_stance: str | None = None
+    crash_type: str | None = None
     since_us: float | None = None
     timed_in: str = ""
     replayed: bool = False
@@ -154,6 +156,7 @@ class Story:
         elif kind == "error":
             self.crashed = True
             self.crash_stance = _text(event.get("stance"))
+            self.crash_type = _text(event.get("type"))
 
     def _enter(self, event: dict[str, Any]) -> None:
         former, since_us, at_us = self.phase, self.since_us, _number(event.get("t"))

@@ -33,6 +33,7 @@ from traceview.run import Manifest, PassName, PassRecord, Run, owners, write_who
 
 CHILD_FORMAT = 1
 _NOT_KEPT = ("out", "args", "live")
+_TOO_LARGE = "in eager the script runs out of memory"
 # Steps past the one that crashed: enough to know that eager survives it.
 _BEYOND_CRASH = 3
 _OUTPUT = "what it prints then is in raw/baseline/stdout.txt."
@@ -50,12 +51,16 @@ _OURS_INSTEAD = ("TORCH_TRACE", "TORCH_LOGS_OUT", "TORCHINDUCTOR_CACHE_DIR", "TR
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass asks of the collector's half in the target; the keys are child.json's."""
+    """What one pass asks of the collector's half in the target; the keys are child.json's.
+
+    ``without_eager``: why eager steps are not measured, where they can't be.
+    """
 
     name: PassName
     mode: str
     why: str | None = None
     stop_after_steps: int | None = None
+    without_eager: str | None = None
 
 
 def collect(options: CollectOptions, console: Console) -> Run:
@@ -70,6 +75,9 @@ def collect(options: CollectOptions, console: Console) -> Run:
         try:
             collector = _Collector(options, target, run, console, live)
             cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
+            if not options.no_baseline and _eager_is_too_large(cold):
+                cold = collector.run_compiled_alone()
+                options = replace(options, no_baseline=True)
             for again in _more_passes(options, cold):
                 collector.run_pass(again)
         finally:
@@ -158,6 +166,13 @@ class _Collector:
             run.save()  # on a full disk collect() tries again, when the caches have made room
         return outcome
 
+    def run_compiled_alone(self) -> Outcome:
+        """The first pass once more, without eager; what was recorded of it is replaced."""
+        run = self._run
+        shutil.rmtree(run.raw(run.manifest.passes.pop()), ignore_errors=True)
+        why = "In eager the script runs out of memory, so it runs again, compiled only."
+        return self.run_pass(Pass("cold", "compiled", why, without_eager=_TOO_LARGE))
+
     def _patience(self, asked: Pass) -> Patience:
         """A script that is stopped compares first, and looks for the operator."""
         usual, options = Patience(), self._options
@@ -176,6 +191,7 @@ class _Collector:
         config = child_config(options, self._target, self._run.folder, raw, variables) | {
             "pass": asked.name,
             "mode": asked.mode,
+            "without_eager": asked.without_eager,
             "blocks": 1 if warm else options.blocks,
             "run_to_end": options.lets_go_on and asked.name == "cold",
             "stop_after_steps": asked.stop_after_steps or options.stop_after_steps,
@@ -219,6 +235,13 @@ def write_child_config(raw: Path, config: Mapping[str, Any]) -> None:
     except OSError as error:
         fact = f"Can't write to the run folder {raw} ({error.strerror})."
         raise RunFolderError(fact, OTHER_DISK, slug="unwritable") from error
+
+
+def _eager_is_too_large(cold: Outcome) -> bool:
+    """Whether the script ended because its eager steps need more memory than there is."""
+    story = cold.story
+    out_of_memory = (story.crash_type or "").endswith("OutOfMemoryError")
+    return story.crashed and story.crash_stance == "eager" and out_of_memory
 
 
 def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:

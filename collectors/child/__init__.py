@@ -49,6 +49,8 @@ def start(raw_config: Mapping[str, Any], given: Mapping[str, str]) -> None:
     follow(given)
     recorder = Recorder(config.raw)
     recorder.process(config.pass_name)
+    if config.without_eager:
+        recorder.note("eager steps", config.without_eager)
 
     def collect(torch: Any) -> None:
         from .session import Session

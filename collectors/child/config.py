@@ -21,6 +21,7 @@ class Config:
     raw: Path
     pass_name: str = "cold"
     mode: Mode = "paired"
+    without_eager: str | None = None
     nproc: int = 1
     steps: int | None = None
     blocks: int | None = None

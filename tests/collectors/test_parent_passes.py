@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import stat
+import textwrap
 import time
 
 import pytest
@@ -73,6 +74,22 @@ def test_a_crash_in_eager_is_the_scripts_own(tmp_path, python):
     assert passes(run_script(tmp_path, python, CALLED + CRASH.format(stance="eager"))) == ["cold"]
 
 
+def test_a_script_that_is_too_large_for_eager_runs_compiled_alone(tmp_path, python):
+    body = """
+    config = json.loads((Path(os.environ["TORCH_TRACE"]).parent / "child.json").read_text())
+    tell(event='first_call', region_id=0, step=0)
+    if config["mode"] == "paired":
+        tell(event='error', stance='eager', type='OutOfMemoryError')
+        sys.exit(1)
+    """
+    run = run_script(tmp_path, python, textwrap.dedent(body))
+    assert passes(run) == ["cold"]
+    config = child_config(run, "cold")
+    why = "in eager the script runs out of memory"
+    assert (config["mode"], config["without_eager"]) == ("compiled", why)
+    assert why in run.manifest.passes[0].why.replace("In", "in", 1)
+
+
 def test_a_segmentation_fault_while_compiled_is_tried_in_eager(tmp_path, python):
     body = CALLED + "tell(event='phase', phase='cold', stance='compiled', step=2)\n"
     run = run_script(tmp_path, python, body + "os.kill(os.getpid(), 11)")
@@ -122,6 +139,7 @@ def test_options_reach_the_collector_in_the_target(tmp_path, python, monkeypatch
         "raw": str(run.folder / "raw/cold"),
         "pass": "cold",
         "mode": "paired",
+        "without_eager": None,
         "nproc": 1,
         "steps": 5,
         "blocks": 3,

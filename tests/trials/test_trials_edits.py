@@ -39,12 +39,12 @@ CHANGED = {
         "index_add_",
         """
         def forces(self, total, q):
-            total.index_add_(0, self.i, -q)
+            f.index_add_(0, i, -q)
             return total
         """,
         """
         def forces(self, total, q):
-            total.scatter_add_(0, (self.i).view(-1, *[1] * (total.dim() - 1)).expand(-1, *total.shape[1:]), -q)
+            f.scatter_add_(0, i.view(-1, *[1] * (f.dim() - 1)).expand(-1, *f.shape[1:]), -q)
             return total
         """,
     ),

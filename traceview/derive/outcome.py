@@ -176,7 +176,8 @@ def _not_measured(tables: Tables, run: Row, measured: Figures) -> str:
     if measured.pairs_measured:
         return f"none of the block pairs measured ({measured.pairs_measured}) was usable"
     if measured.compiled_ms is not None and measured.eager_ms is None:
-        return "eager steps were not measured"
+        known = tables["notes"].filter(pl.col("what") == "eager steps")["why"].to_list()
+        return known[0] if known else "eager steps were not measured"
     if not run["steps_seen"] and _elsewhere(tables, run):
         return (
             "only processes that the script starts itself compile, and those are not measured "

@@ -317,6 +317,42 @@ def cache_left_alone(source: Source, line: int) -> Changes:
             yield [(at, at, f"{source.indent(function)}@torch.compiler.disable\n")]
 
 
+def traced_operator(source: Source, line: int) -> Changes:
+    """A custom operator that is made of torch's operators is a plain function, and is traced.
+
+    Not one that has a gradient, or kernels, of its own: they may compute something else.
+    """
+    names = source.called_at(line)
+    for function in source.all(Function):
+        marks = [d for d in function.decorator_list if called(d) == "torch.library.custom_op"]
+        here = function.name in names or covers(function, line)
+        here = here or any(covers(each, line) for each in marks)
+        if not here or len(marks) != 1 or len(function.decorator_list) != 1:
+            continue
+        mark = marks[0]
+        known = {each.arg: each.value for each in getattr(mark, "keywords", ())}
+        mutated = known.pop("mutates_args", None)
+        pure = isinstance(mutated, ast.Tuple | ast.List) and not mutated.elts and not known
+        fakes = [
+            each
+            for each in source.all(Function)
+            if [called(d) for d in each.decorator_list] == [f"{function.name}.register_fake"]
+        ]
+        others: list[ast.expr] = [
+            node
+            for node in source.all(ast.Attribute)
+            if dotted(node.value) in (function.name, "torch.ops")
+        ]
+        own_name = [source.of(each) for each in getattr(mark, "args", ())]
+        others += [each for each in source.all(ast.Constant) if source.of(each) in own_name]
+        own = stored(ast.walk(function)) | set(source.parameters(function) or ())
+        inside = (node for each in function.body for node in ast.walk(each))
+        owners = {called(n).partition(".")[0] for n in inside if isinstance(n, ast.Call)}
+        torchs = owners <= {"", "torch", "F", "math", *own}
+        if pure and torchs and len(others) == 1 + len(fakes):
+            yield [(*source.lines([mark]), ""), *((*source.lines([f]), "") for f in fakes)]
+
+
 # -- results are wrong, or the script fails --------------------------------------------------------
 
 

@@ -117,7 +117,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         *(Pattern(operators.assigned_to_part), Pattern(operators.written_at_offset)),
         Pattern(outside.tensors_of_their_own),
     ),
-    "ind-extern-dominated": (Pattern(operators.traced_operator), Pattern(inside.solved_apart)),
+    "ind-extern-dominated": (Pattern(around.traced_operator), Pattern(inside.solved_apart)),
     "ap-debug-switch": (Pattern(around.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
     "ind-whole-copy": (

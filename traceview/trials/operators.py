@@ -122,42 +122,6 @@ def _transform(source: Source, call: ast.Call) -> str:
     return name if known and (name in _TRANSFORMS or name == _APPLIED) else ""
 
 
-def traced_operator(source: Source, line: int) -> Changes:
-    """A custom operator that is made of torch's operators is a plain function, and is traced.
-
-    Not one that has a gradient, or kernels, of its own: they may compute something else.
-    """
-    names = source.called_at(line)
-    for function in source.all(Function):
-        marks = [d for d in function.decorator_list if called(d) == "torch.library.custom_op"]
-        here = function.name in names or covers(function, line)
-        here = here or any(covers(each, line) for each in marks)
-        if not here or len(marks) != 1 or len(function.decorator_list) != 1:
-            continue
-        mark = marks[0]
-        known = {each.arg: each.value for each in getattr(mark, "keywords", ())}
-        mutated = known.pop("mutates_args", None)
-        pure = isinstance(mutated, ast.Tuple | ast.List) and not mutated.elts and not known
-        fakes = [
-            each
-            for each in source.all(Function)
-            if [called(d) for d in each.decorator_list] == [f"{function.name}.register_fake"]
-        ]
-        others: list[ast.expr] = [
-            node
-            for node in source.all(ast.Attribute)
-            if dotted(node.value) in (function.name, "torch.ops")
-        ]
-        own_name = [source.of(each) for each in getattr(mark, "args", ())]
-        others += [each for each in source.all(ast.Constant) if source.of(each) in own_name]
-        own = stored(ast.walk(function)) | set(source.parameters(function) or ())
-        inside = (node for each in function.body for node in ast.walk(each))
-        owners = {called(n).partition(".")[0] for n in inside if isinstance(n, ast.Call)}
-        torchs = owners <= {"", "torch", "F", "math", *own}
-        if pure and torchs and len(others) == 1 + len(fakes):
-            yield [(*source.lines([mark]), ""), *((*source.lines([f]), "") for f in fakes)]
-
-
 def untimed(source: Source, line: int) -> Changes:
     """A context manager that only reads a clock does nothing in compiled code."""
     with_line = [
@@ -418,7 +382,8 @@ def scattered(source: Source, line: int) -> Changes:
         if func.attr in ("index_add", "index_add_") and dotted(func.value) and not call.keywords:
             total, index = source.of(func.value), source.of(given[1])
             ones = f"[1] * ({total}.dim() - 1)"
-            whole = f"({index}).view(-1, *{ones}).expand(-1, *{total}.shape[1:])"
+            index = index if dotted(given[1]) else f"({index})"
+            whole = f"{index}.view(-1, *{ones}).expand(-1, *{total}.shape[1:])"
             end = source.span(func)[1]
             name = (end - len(func.attr), end, func.attr.replace("index", "scatter"))
             yield [name, (*source.span(given[1]), whole)]

@@ -147,7 +147,8 @@ class Source:
 
     def argument(self, call: ast.Call, text: str) -> Change:
         """One more argument, behind the others that ``call`` has."""
-        end = max(self.span(each)[1] for each in (*call.args, *call.keywords))
+        others: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+        end = max(self.span(each)[1] for each in others)
         return end, end, f", {text}"
 
     def lines(self, nodes: Sequence[ast.stmt | ast.expr]) -> tuple[int, int]:
