@@ -34,6 +34,27 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "an argument that becomes float32": (
+        "ind-scalar-loop",
+        "counts.to",
+        """
+        @torch.compile
+        def volts(counts, scale):
+            v = counts.to(torch.float32) * scale
+            return v.abs()
+        """,
+        """
+        @torch.compiler.disable
+        def _as_float32(x):
+            return x.float()
+
+
+        @torch.compile
+        def volts(counts, scale):
+            v = _as_float32(counts) * scale
+            return v.abs()
+        """,
+    ),
     "additions by index": (
         "ind-slower-library",
         "index_add_",

@@ -34,6 +34,10 @@ _POTENTIAL = {
 }
 
 
+#: Part of a compiled step from which a loss is ranked by its cost, whatever compiling gained.
+_MUCH = 0.20
+
+
 class Slow(NamedTuple):
     """Kernels that are slow for one reason: what they take and lose of a step, ms, and where.
 
@@ -62,6 +66,10 @@ class Slow(NamedTuple):
     def severity(self, tables: Tables) -> Severity:
         """By the cost; information where compiling helped: the loss is less than the gain."""
         return "info" if outcome(tables) == "helped" else severity(tables, self.lost_ms)
+
+    def weighs(self, step: float) -> bool:
+        """Whether it is so much of the compiled ``step`` that it counts though compiling helped."""
+        return self.lost_ms >= _MUCH * step
 
     def evidence(self, how: str) -> tuple[Evidence, ...]:
         """A line for each of the slowest kernels; ``how`` functions are computed, of a row."""

@@ -169,5 +169,5 @@ def check(
         snippet=snippet,
         remedy=() if pooled or slowest["parts"] else (_STORE,),
         also_at=tuple(found.places[1:4]),
-        weighs=found.lost_ms >= LEAST_REPEATED * step,
+        weighs=found.weighs(step),
     )

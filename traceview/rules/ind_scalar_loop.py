@@ -214,8 +214,9 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             ),
             explanation=(
                 f"A step spends {milliseconds(found.ms)} in {kernels(found)}. ATen computes "
-                f"{names} for several elements at once; the generated loop calls the function for "
-                "each."
+                f"{names} for several elements at once; the generated loop "
+                f"{'takes' if name == cpp_loops.ARITHMETIC else 'calls the function for'} each "
+                "alone."
             ),
             cost=found.cost,
             confidence="derived",
@@ -225,6 +226,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             what_to_do=what_to_do.format(length=length),
             snippet=None if name in _TWO_ARGUMENTS else pasted,
             also_at=tuple(found.places[1:4]),
+            weighs=found.weighs(step),
         )
 
 

@@ -27,6 +27,8 @@ FEW_ELEMENTS = "few_elements"
 STRIDED = "strided"
 LOADED_INDEX = "loaded_index"
 OTHER_DTYPE = "other_dtype"
+#: In place of a function's name, where a loop calls none.
+ARITHMETIC = "arithmetic"
 NOT_VECTORIZED = "not_vectorized"
 SYMBOLIC_INDEX = "symbolic_index"
 
@@ -99,6 +101,7 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
     # Reason and length → function → evaluations.
     found: dict[tuple[str, int | None], dict[str, int | None]] = defaultdict(dict)
     in_vectors, depth = 0, 0
+    read = re.compile(rf"= (?:{'|'.join(_NO_VECTORS.findall(source)) or '(?!)'})\[")
     loops: list[_Open] = []
     parts: list[_Open] = []
     lines = source.splitlines()
@@ -123,11 +126,15 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
                     _add(found[_reason(lines, at, inner)], called[1], times)
             elif VECTOR_FUNCTION.search(line):
                 in_vectors += (times or 0) // (loops[-1].step or 1)
+            elif loops[-1].step == 1 and read.search(line):
+                _add(found[OTHER_DTYPE, None], ARITHMETIC, None)
         for sign in re.findall(r"[{}]", line):
             depth += 1 if sign == "{" else -1
             if sign == "}":
                 loops = [loop for loop in loops if loop.depth < depth]
                 parts = [part for part in parts if part.depth < depth]
+    if len(converted := found.get((OTHER_DTYPE, None), {})) > 1:
+        converted.pop(ARITHMETIC, None)  # functions take longer, and are counted
     result = []
     for (why, length), functions in found.items():
         counts = [count for count in functions.values() if count is not None]

@@ -59,6 +59,7 @@ _ELSEWHERE = (
     Pattern(around.as_python, "the module is no TorchScript any more"),
 )
 
+_CONVERTED = Pattern(operators.converted_first)
 _APPLIED = Pattern(operators.applied_transform)
 _UNTIMED = Pattern(operators.untimed, "compiled code records no times")
 
@@ -111,7 +112,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "ind-slower-fusion": (Pattern(inside.called_apart),),
     "ind-few-programs": (Pattern(inside.called_apart),),
-    "ind-scalar-loop": (Pattern(inside.called_apart), Pattern(operators.laid_out)),
+    "ind-scalar-loop": (Pattern(inside.called_apart), Pattern(operators.laid_out), _CONVERTED),
     "ind-partial-write": (
         *(Pattern(operators.stacked), Pattern(operators.kept_as_rows)),
         *(Pattern(operators.assigned_to_part), Pattern(operators.written_at_offset)),

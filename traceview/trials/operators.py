@@ -38,6 +38,7 @@ _COPYING = frozenset(
 )
 #: What an index by a row's number is made of.
 _ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
+_TO_FLOAT32 = [("float", []), ("to", ["torch.float32"]), ("to", ["torch.float"])]
 #: What can be added to as it stands.
 _SIMPLE = (ast.Attribute, ast.Call, ast.Constant, ast.Name, ast.Subscript)
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFrom)
@@ -429,6 +430,25 @@ def laid_out(source: Source, line: int) -> Changes:
     head = f"@torch.compiler.disable\ndef {name}(x):\n{STEP}return x.contiguous()\n\n\n"
     marked = ((*source.span(node), f"{name}({source.of(node)})") for node in found)
     yield [(at, at, head), *marked]
+
+
+def converted_first(source: Source, line: int) -> Changes:
+    """``x.float()`` of an argument is done in eager: compiled code then has float32 alone."""
+    function, name = source.function_at(line), "_as_float32"
+    if function is None or not source.imports("torch") or not source.is_entry(function):
+        return
+    given = set(source.parameters(function) or ())
+    found = [
+        (source.span(call), dotted(call.func.value))
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        if (call.func.attr, [dotted(each) for each in call.args]) in _TO_FLOAT32
+    ]
+    marked = [(*span, f"{name}({argument})") for span, argument in found if argument in given]
+    if marked and name not in loaded(source.nodes):
+        at = source.top(function)
+        head = f"@torch.compiler.disable\ndef {name}(x):\n{STEP}return x.float()\n\n\n"
+        yield [(at, at, head), *marked]
 
 
 def copied_first(source: Source, line: int) -> Changes:

@@ -65,7 +65,8 @@ class Write(NamedTuple):
 
     ``to_input``: the tensor is an input of the graph, and the result is copied back to it; ``line``
     of the user's own code; ``merged``: it is one of several inputs that share their storage, and
-    the graph has that storage as its input.
+    the graph has that storage as its input; ``through``: elements of the smallest part of it that
+    is gone through whole (a column, of which some elements are written), 0 where that is all.
     """
 
     writes: int
@@ -75,6 +76,7 @@ class Write(NamedTuple):
     to_input: bool
     line: str
     merged: bool = False
+    through: int = 0
 
     @property
     def row(self) -> Row:
@@ -163,7 +165,7 @@ def _of_loops(
     ms = None
     if group in times and of_group:
         ms = (kernel["ms"] or 0.0) * times[group][1] / of_group
-    share = work.share_of_loops(largest.elements)
+    share = work.share_of_loops(largest.through or largest.elements)
     places = kernel["graph_key"], kernel["compile_id"]
     functions = tables.once(GeneratedCode).functions(kernel["pass"], *places)
     name, size = origin["kernel_name"], largest.elements
@@ -335,6 +337,7 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
             copied and not graph.nodes[root].args,
             next(filter(None, lines), ""),
             merged,
+            min((n for one in chain if (n := _gone_through(graph, one, onto))), default=0),
         )
         if write.line and write.visited >= _LEAST_WASTE * write.needed:
             yield write
@@ -366,6 +369,13 @@ def _changed(graph: Graph, node: Node, onto: dict[str, str], depth: int = 0) -> 
     if inner in onto and depth < _DEEPEST:
         return _changed(graph, graph.nodes[inner], onto, depth + 1)
     return _elements(part)
+
+
+def _gone_through(graph: Graph, name: str, onto: dict[str, str]) -> int:
+    """Elements of a view that a scatter writes back, and into which another one has written."""
+    part = _part(graph, graph.nodes[name])
+    inner = graph.base(part.name)[0] if part else ""
+    return _elements(graph.nodes[inner]) or 0 if inner in onto else 0
 
 
 def _elements(node: Node) -> int | None:
