@@ -65,6 +65,35 @@ def test_node_mappings_name_the_post_grad_nodes(tmp_path):
     assert (mm["post_nodes"], total["post_nodes"]) == (["mm_1"], None)
 
 
+IN_PLACE = """\
+# AOT ID: ['0_backward']
+def call(args):
+    stream0 = get_raw_stream(0)
+    aten.index_put_(buf3, [arg3_1], buf2, True)
+    del arg3_1
+    aten.index_put_(buf3, [arg4_1], buf5, True)
+"""
+PUTS = """\
+    def forward(self, total, i, j, q):
+        # File: /home/me/s.py:3 in forward, code: total.index_add_(0, i, q)
+        put: "i64[8]" = torch.ops.aten.index_put_.default(total, [i], q, True)
+
+        # File: /home/me/s.py:4 in forward, code: total.index_add_(0, j, q)
+        put_1: "i64[8]" = torch.ops.aten.index_put_.default(put, [j], q, True)
+"""
+
+
+def test_calls_without_a_comment_are_the_nodes_of_their_operator_in_order(tmp_path):
+    for graph, lines in ((PUTS, [["/home/me/s.py:3"], ["/home/me/s.py:4"]]), (GRAPH, [[], []])):
+        log = record("inductor_post_grad_graph", {}, payload=graph, **at(0))
+        log += record("inductor_output_code", {"filename": "c.py"}, payload=IN_PLACE, **at(0))
+        log += provenance("node_mappings", {"cppCodeToPost": {}, "postToPre": {}, "version": 2})
+        folder = tmp_path / str(len(graph))
+        folder.mkdir()
+        rows = read(folder, log)[0]["kernel_calls"].sort("order").to_dicts()
+        assert [row["user_lines"] for row in rows] == lines
+
+
 @pytest.mark.parametrize(
     "payload", [{}, {"version": 2.0}, {"cppCodeToPost": [1]}, {"cppCodeToPost": {"a:1": 3}}]
 )

@@ -48,6 +48,13 @@ def test_a_type_without_vectors_is_the_reason_where_the_loop_reads_it(given, why
     assert [fact.why for fact in one_at_a_time(source)] == [why]
 
 
+def test_a_loop_without_functions_that_reads_a_type_without_vectors():
+    source = "void kernel(const int16_t* in_ptr0, float* in_ptr1)\n" + loop("x0", 64)
+    (fact,) = one_at_a_time(source + load("x0") + "auto tmp1 = c10::convert<float>(tmp0);\n}\n")
+    assert (fact.why, fact.functions, fact.evaluations) == ("other_dtype", ("arithmetic",), None)
+    assert one_at_a_time(source + load("x0").replace("in_ptr0", "in_ptr1") + "}\n") == []
+
+
 def test_an_innermost_dimension_of_a_few_elements():
     body = load("x1 + 3L*x0") + "auto tmp1 = std::tanh(tmp0);\nauto tmp2 = std::exp(tmp1);\n"
     (fact,) = one_at_a_time(loop("x0", 1000) + loop("x1", 3) + body + "}\n}\n")

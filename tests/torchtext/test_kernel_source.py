@@ -296,6 +296,37 @@ def test_triton_computes_again_what_it_looks_up_and_broadcasts():
     assert repeated_in_triton(CPP) == repeated_in_triton("") == []
 
 
+SHIFTED = """
+@triton.jit
+def triton_poi_fused_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
+    xnumel = 4095
+    xoffset = tl.program_id(0) * XBLOCK
+    xindex = xoffset + tl.arange(0, XBLOCK)[:]
+    x0 = xindex
+    tmp0 = tl.load(in_ptr0 + (1 + x0), None)
+    tmp1 = tl.load(in_ptr0 + (x0), None)
+    tmp2 = tl_math.abs(tmp0)
+    tmp3 = tl.full([1], 1.31, tl.float64)
+    tmp4 = libdevice.pow(tmp2, tmp3)
+    tmp5 = libdevice.sqrt(tmp4)
+    tmp6 = tl_math.abs(tmp1)
+    tmp7 = libdevice.pow(tmp6, tmp3)
+    tmp8 = libdevice.sqrt(tmp7)
+    tl.store(out_ptr0 + (x0), tmp5 + tmp8, None)
+"""
+
+
+def test_the_same_formula_of_elements_at_a_distance_is_computed_again():
+    found = {one.function: one for one in repeated_in_triton(SHIFTED)}
+    assert {name: (x.evaluations, x.distinct, x.formulas) for name, x in found.items()} == {
+        "pow": (8190, 4095, 1),
+        "sqrt": (8190, 4095, 1),
+    }
+    for other in ("(in_ptr1 + (x0)", "(in_ptr0 + (2*x0)"):  # other values
+        assert repeated_in_triton(SHIFTED.replace("(in_ptr0 + (x0)", other)) == []
+    assert repeated_in_triton(SHIFTED.replace("(1 + x0)", "(x0)")) == []  # the same once more
+
+
 def test_a_value_of_one_dimension_is_computed_for_that_dimension_alone():
     tile = LOOKED_UP.replace("xnumel = 64000", "xnumel = 16\n    r0_numel = 4000")
     tile = tile.replace("x1 = (xindex % 16)", "r0_1 = r0_index\n    x1 = xindex")

@@ -125,3 +125,20 @@ def test_a_custom_operators_kernels_are_paired_by_the_operator():
 def test_a_triton_operator_is_an_operator_in_eager_only():
     (found,) = pairs(own("eager", 1.0, cpu_op="my::norm"), own("compiled", 2.0))
     assert (found["kind"], found["eager_ms"]) == ("user_kernel", 1.0)
+
+
+def put(stance, operator, ms, line=9):
+    compiled = {"compile_id": "0/0"} if stance == "compiled" else {}
+    where = {"cpu_op": operator, "file": "/job/train.py", "line": line}
+    return kernel(0, stance, operator, ms, "indexing", **where, **compiled)
+
+
+def test_another_operator_for_the_same_scatter():
+    (found,) = pairs(
+        put("eager", "aten::index_add_", 0.4), put("compiled", "aten::_index_put_impl_", 3.8)
+    )
+    assert (found["kind"], found["line"]) == ("aten::index_add_", 9)
+    assert found["differs"] == ["operator", "kernel"]
+    assert found["ms"] == 3.4
+    elsewhere = put("compiled", "aten::_index_put_impl_", 3.8, line=10)
+    assert pairs(put("eager", "aten::index_add_", 0.4), elsewhere) == []

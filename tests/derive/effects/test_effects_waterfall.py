@@ -27,6 +27,27 @@ def test_fewer_and_shorter_kernels_are_fusion():
     assert rows[0]["group_id"] == 0
 
 
+@pytest.mark.parametrize("line", [9, 8], ids=["the same line", "another line"])
+def test_a_scatter_that_compiled_code_leaves_to_another_operator(line):
+    code = {"compile_id": "0/0", "graph_key": "fx"}
+    found, _ = effects(
+        [
+            kernel(0, "eager", "neg_kernel", 0.2, cpu_op="aten::neg", file="/a.py", line=9),
+            kernel(
+                0, "eager", "add", 0.4, "indexing", cpu_op="aten::index_add_", file="/a.py", line=9
+            ),
+            kernel(0, "compiled", "triton_poi_0", 0.1, "generated_pointwise", **code),
+            kernel(
+                *(0, "compiled", "radix_sort", 3.4, "indexing"),
+                **{"cpu_op": "aten::_index_put_impl_", "file": "/a.py", "line": line, **code},
+            ),
+        ],
+        groups=[FUSED],
+    )
+    expected = {"library_choice": 3.0, "fusion": -0.1} if line == 9 else {"fusion": 2.9}
+    assert ms(found) == expected
+
+
 @pytest.mark.parametrize(
     ("compiled", "effect"), [(4.0, {}), (5.0, {"copies_added": 0.25})], ids=["as many", "more"]
 )

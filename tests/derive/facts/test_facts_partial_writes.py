@@ -50,6 +50,15 @@ def test_what_is_written_is_an_input_and_only_the_view_has_a_line():
     assert (write.line, write.changed, write.to_input) == ("/u/a.py:7", 1000, True)
 
 
+def test_rows_of_a_column_that_is_gone_through_whole():
+    index = node("i", "20", "neg.default(x)") + node("j", "20", "abs.default(x)")
+    view = node("v", "1000", "select.int(book, 1, 3)")
+    put = node("p", "1000", "index_put.default(v, [i], j)")
+    back = node("a", "1000, 64", "select_scatter.default(book, p, 1, 3)")
+    (write,) = writes(PLACE.format(7), index, view, put, back, BACK)
+    assert (write.changed, write.elements, write.through) == (20, 64_000, 1000)
+
+
 @pytest.mark.parametrize(("place", "merged"), [("", True), (PLACE.format(5), False)])
 def test_a_view_of_a_storage_that_inputs_share(place, merged):
     """AOTAutograd's own views have no line; the result is copied to another of these views."""

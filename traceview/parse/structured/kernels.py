@@ -66,7 +66,8 @@ def node_mappings(reader: Reader, record: Record) -> None:
             call["ops"], call["source_nodes"] = through.of(nodes)
     for call, node in _uncommented(section.calls, through.operators):
         call["post_nodes"] = [node]
-        call["ops"], call["source_nodes"] = through.of([node])
+        call["ops"], traced = through.of([node])
+        call["source_nodes"] = traced or [node]
     for row in section.kernels:
         if not row["fused_ops"] and (named := nodes_of.get(row["kernel_name"])):
             row["fused_ops"], row["source_nodes"] = through.of(named)
