@@ -34,6 +34,30 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "a tensor made of many arrays": (
+        "ap-not-in-model",
+        "torch.tensor(batch.obs)",
+        """
+        import numpy as np
+
+        def sample(batch):
+            obs = torch.tensor(batch.obs)
+            return obs, torch.tensor(batch.done, dtype=torch.float32), torch.tensor([1.0])
+        """,
+        """
+        import numpy as np
+
+        def _tensor(values, **options):
+            \"\"\"torch.tensor, which of several arrays reads each number by itself, of one array.\"\"\"
+            arrays = len(values) > 0 and isinstance(values[0], np.ndarray)
+            return torch.tensor(np.stack(values) if arrays else values, **options)
+
+
+        def sample(batch):
+            obs = _tensor(batch.obs)
+            return obs, _tensor(batch.done, dtype=torch.float32), torch.tensor([1.0])
+        """,
+    ),
     "an argument that becomes float32": (
         "ind-scalar-loop",
         "counts.to",
@@ -1221,16 +1245,15 @@ CHANGED = {
         "with FlopCounterMode",
         """
         with torch.no_grad():
-            with FlopCounterMode(display=False) as counter:
+            with FlopCounterMode(display=False) as meter:
                 model(batches[0])
-            flops = counter.get_total_flops()
+            flops = meter.get_total_flops()
         """,
         """
         with torch.no_grad():
-            model(batches[0])
-            with FlopCounterMode(display=False) as counter:
+            with torch.compiler.set_stance("force_eager"), FlopCounterMode(display=False) as meter:
                 model(batches[0])
-            flops = counter.get_total_flops()
+            flops = meter.get_total_flops()
         """,
     ),
     "a forward that is called by a method": (

@@ -179,17 +179,17 @@ def saved_on_device(source: Source, line: int) -> Changes:
             yield [made, *source.importing("contextlib")]
 
 
-def called_before(source: Source, line: int) -> Changes:
-    """``with FlopCounterMode() as counter: model(x)``: one call comes before it, and compiles.
+def counted_in_eager(source: Source, line: int) -> Changes:
+    """``with FlopCounterMode() as counter: model(x)`` counts in eager, and compiles nothing.
 
-    Dynamo leaves what it first meets under such a mode alone, for good.
+    Dynamo leaves what it meets under such a mode alone, for good.
     """
     node = source.at(line, ast.With)
-    first = node.body[0] if node else None
-    named = node and any(called(item.context_expr).endswith("Mode") for item in node.items)
-    if node and named and isinstance(first, ast.Expr) and isinstance(first.value, ast.Call):
-        at = source.lines([node])[0]
-        yield [(at, at, f"{source.indent(node)}{source.of(first)}\n")]
+    modes = [e for e in node.items if called(e.context_expr).endswith("Mode")] if node else []
+    repeated = any(isinstance(each, ast.For | ast.While) for each in ast.walk(node or source.tree))
+    if node and modes and not repeated and source.imports("torch"):
+        at = source.span(modes[0].context_expr)[0]
+        yield [(at, at, 'torch.compiler.set_stance("force_eager"), ')]
 
 
 _COUNTED_ONCE = '''class _CountedOnce:

@@ -97,7 +97,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.stance_for_a_while, "the stance ends with its block"),
         Pattern(around.piece_of_generator),
         Pattern(around.without_mode, "the mode counts nothing"),
-        Pattern(around.called_before, "one more call, before the mode"),
+        Pattern(around.counted_in_eager),
         Pattern(around.counted_once, "every step counts as the first one"),
         Pattern(around.method_compiled),
         Pattern(around.called_as_module, "hooks of the module run as well"),
@@ -154,6 +154,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
             loops.loaded_by_workers, "memory: worker processes, with random numbers of their own"
         ),
         Pattern(loops.made_before_loop),
+        Pattern(loops.stacked_first),
         Pattern(loops.groups_merged, "options of single parameters can no longer be changed"),
         Pattern(loops.fused_optimizer),
         Pattern(outside.remembered, "memory: a result is kept for each argument"),

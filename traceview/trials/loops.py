@@ -28,6 +28,14 @@ _MERGED = '''def _merged(groups):
 
 '''
 
+_STACKED = '''def _tensor(values, **options):
+    """torch.tensor, which of several arrays reads each number by itself, of one array."""
+    arrays = len(values) > 0 and isinstance(values[0], np.ndarray)
+    return torch.tensor(np.stack(values) if arrays else values, **options)
+
+
+'''
+
 
 def fused_optimizer(source: Source, line: int) -> Changes:
     """The optimizer that steps at ``line`` gets ``fused=True``, or ``foreach=True``."""
@@ -77,6 +85,26 @@ def _optimizers(source: Source, line: int) -> list[ast.Call]:
         and here & {dotted(target) for target in above.targets}
     ]
     return named if len(named) == 1 else makers if here and len(makers) == 1 else []
+
+
+def stacked_first(source: Source, line: int) -> Changes:
+    """``torch.tensor(arrays)`` of a function stacks the arrays of a list first."""
+    function = source.function_at(line)
+    calls = [
+        call
+        for call in (ast.walk(function) if function is not None else ())
+        if isinstance(call, ast.Call) and called(call) == "torch.tensor" and len(call.args) == 1
+        if isinstance(call.args[0], ast.Name | ast.Attribute | ast.Subscript)
+    ]
+    numpy = any(
+        (each.name, each.asname) == ("numpy", "np")
+        for node in source.all(ast.Import)
+        for each in node.names
+    )
+    if function is not None and numpy and any(covers(call, line) for call in calls):
+        at = source.top(function)
+        named = ((*source.span(call.func), "_tensor") for call in calls)
+        yield [(at, at, _STACKED), *named]
 
 
 def loaded_by_workers(source: Source, line: int) -> Changes:
