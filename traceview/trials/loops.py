@@ -29,9 +29,10 @@ _MERGED = '''def _merged(groups):
 '''
 
 _STACKED = '''def _tensor(values, **options):
-    """torch.tensor, which of several arrays reads each number by itself, of one array."""
-    arrays = len(values) > 0 and isinstance(values[0], np.ndarray)
-    return torch.tensor(np.stack(values) if arrays else values, **options)
+    """torch.tensor reads several arrays number by number, and one array at once."""
+    if isinstance(values, (list, tuple)) and values and isinstance(values[0], np.ndarray):
+        values = np.stack(values)
+    return torch.tensor(values, **options)
 
 
 '''
