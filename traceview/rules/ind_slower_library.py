@@ -145,10 +145,9 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
     ),
     "sorted": (
         "compiled code calls index_put, which sorts the indices",
-        "scatter_add_ with an index of the values' shape stays the library's own: "
-        "total.scatter_add_(0, index.view(-1, 1).expand_as(values), values). Or add values of a "
-        "dtype for which Triton has atomic additions: float32, int32.",
-        None,
+        "scatter_add_ with an index of the values' shape stays the library's own. Or add values of "
+        "a dtype for which Triton has atomic additions: float32, int32.",
+        Snippet("python", "total.scatter_add_(0, index.view(-1, 1).expand_as(values), values)"),
     ),
     "operator": (
         "compiled code calls another operator",
