@@ -5,8 +5,9 @@ the shapes: a product of 16 rows gains nothing by arithmetic that is four times 
 without instructions for float16 may take 30 times as long for a product in it. The shapes
 are read from the last profiler window's trace, the largest ones (by operations) are run again on
 random data as they are and every way there is, in turns: one ``shape_trial`` event each. Attention
-that ran as separate operators is whole in the eager window's trace only, and so is attention with a
-mask. It is timed where the mask is a causal one (`masks`), against ``is_causal=True``.
+is whole in the eager window's trace only: compiled code calls a backend, or separate operators. It
+is timed where it ran as separate operators, where it is in float32 on a GPU, and where it has a
+mask that is a causal one (`masks`), against ``is_causal=True``.
 A product on a GPU is timed with rows that begin at multiples of 16 bytes, too, where they do not.
 A Fourier transform is timed where its length has a factor that libraries have no code for, against
 the next length without one. Rows that are looked up are timed where a row's elements lie apart, at
@@ -79,7 +80,7 @@ def write_shape_trials(torch: Any, recorder: Recorder, masks: Masks, *, device: 
     traces = dict(_last_traces(recorder.raw / "profile", recorder.pid))
     works = next(filter(None, map(heaviest, traces.values())), {})
     if "eager" in traces:
-        works = {**of_eager(traces["eager"]), **works}
+        works = {**of_eager(traces["eager"], device=device), **works}
     name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
         for work, count in works.items():
@@ -119,15 +120,23 @@ def heaviest(trace: Path) -> dict[Work, float]:
     return _heaviest(_works(_text(trace)))
 
 
-def of_eager(trace: Path) -> dict[Work, float]:
-    """What an eager trace alone has whole: of ``heaviest`` the attention with a mask, and all where
-    some ran as separate operators; and look-ups in tables whose rows are scattered.
+def of_eager(trace: Path, *, device: bool) -> dict[Work, float]:
+    """What an eager trace alone has whole: attention with a mask, on a GPU that in float32, and all
+    where some ran as separate operators; and look-ups in tables whose rows are scattered.
+
+    Of attention the heaviest: in float32 it takes long next to products with more operations.
     """
     text = _text(trace)
     separate, works = _SEPARATE in text, _works(text)
-    attention = _heaviest(works).items()
-    found = {w: n for w, n in attention if w[0] in _ATTENTION and (separate or _has_mask(w))}
-    return {**found, **_heaviest(works, lookups=True)}
+    attention = _heaviest(
+        {
+            work: count
+            for work, count in works.items()
+            if work[0] in _ATTENTION
+            and (separate or _has_mask(work) or (device and work[3] == "float32"))
+        }
+    )
+    return {**attention, **_heaviest(works, lookups=True)}
 
 
 def _works(text: bytes) -> dict[Work, float]:

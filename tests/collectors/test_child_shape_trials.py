@@ -148,7 +148,7 @@ def test_attention_as_separate_operators_is_timed_whole(raw, separate, mask, cau
         events = [attention]
     path = raw / "profile" / "eager-7-2.json.gz"
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}, indent=2).encode()))
-    works = shape_trials.of_eager(path)
+    works = shape_trials.of_eager(path, device=False)
     assert [(work[0], work[4], count) for work, count in works.items()] == [
         (name, settings, count) for settings, count in found
     ]
@@ -158,6 +158,44 @@ def test_attention_as_separate_operators_is_timed_whole(raw, separate, mask, cau
         q = torch.arange(64.0).reshape(1, 1, 4, 16) / 64
         first = act(q, q, q)[0, 0, 0]
         assert torch.equal(first, q[0, 0, 0]) is (causal == "True")
+
+
+@pytest.mark.parametrize(
+    ("kind", "device", "found"),
+    [("float", True, 1), ("float", False, 0), ("c10::BFloat16", True, 0)],
+)
+def test_attention_in_float32_is_timed_on_a_gpu_next_to_heavier_products(
+    tmp_path, kind, device, found
+):
+    sizes, strides = [[2, 4, 8, 16]] * 3, [[512, 128, 16, 1]] * 3
+    values = ["", "", "", "", "0.", "False", "", "False"]
+    name = "aten::scaled_dot_product_attention"
+    attention = event(name, [*sizes, [], [], []], [*strides, [], [], []], values, kind)
+    heavier = [
+        event("aten::mm", [[512, n], [n, 512]], [[n, 1], [512, 1]], kind="c10::BFloat16")
+        for n in range(512, 512 + shape_trials.MOST_SHAPES)
+    ]
+    path = tmp_path / "eager-7.json.gz"
+    text = json.dumps({"traceEvents": [*heavier, attention]}, indent=2)
+    path.write_bytes(gzip.compress(text.encode()))
+    works = shape_trials.of_eager(path, device=device)
+    assert [(work[0], work[3]) for work in works] == [(name, "float32")] * found
+
+
+def test_attention_in_float32_is_timed_with_operands_that_are_cast_before():
+    torch = pytest.importorskip("torch")
+    name, size, step = "aten::scaled_dot_product_attention", (2, 4, 8, 16), (512, 128, 16, 1)
+    work = (name, (size,) * 3, (step,) * 3, "float32", "")
+    operands, seen = [torch.ones(size)] * 3, []
+
+    def clock(act):
+        seen.append({each.dtype for each in act.args})
+        return 1.0
+
+    act = shape_trials._act(torch, work, device=False)
+    ways = dict(shape_trials._others(torch, work, act, operands, True, clock))
+    ways["bfloat16"]()
+    assert seen == [{torch.bfloat16}]
 
 
 SIZES = [2, 2, 48, 16]
