@@ -993,6 +993,54 @@ CHANGED = {
             return scaled_dot_product_attention(q, k, v, is_causal=True)
         """,
     ),
+    "attention in float32 of values that are cast": (
+        "ind-wide-attention",
+        "attention(",
+        """
+        import torch.nn.functional as F
+
+        def mix(q, k, v, s):
+            return F.scaled_dot_product_attention(q, k * s, v.to(q.dtype), scale=0.1)
+        """,
+        """
+        import torch.nn.functional as F
+
+        def mix(q, k, v, s):
+            return F.scaled_dot_product_attention(q.to(v.dtype), (k * s).to(v.dtype), v, scale=0.1)
+        """,
+    ),
+    "attention in float32 on several lines": (
+        "ind-wide-attention",
+        "attention(",
+        """
+        def mix(self, q, k):
+            return torch.nn.functional.scaled_dot_product_attention(
+                self.norm(q),
+                self.norm(k),
+                self.v.float(),
+            )
+        """,
+        """
+        def mix(self, q, k):
+            return torch.nn.functional.scaled_dot_product_attention(
+                self.norm(q).to(self.v.dtype),
+                self.norm(k).to(self.v.dtype),
+                self.v,
+            )
+        """,
+    ),
+    "attention in float32 by its name": (
+        "ind-wide-attention",
+        "attention(",
+        """
+        def mix(q, k, v):
+            return F.scaled_dot_product_attention(q, k, v.to(torch.float32))
+        """,
+        """
+        def mix(q, k, v):
+            return F.scaled_dot_product_attention(q.to(v.dtype), k.to(v.dtype), v)
+        """,
+    ),
     "a variable that switches compiling off": (
         "cap-nothing-compiled",
         "compiled =",
@@ -1544,6 +1592,39 @@ NEARLY = {
         """
         def forces(self, total, q):
             return total.index_add_(1, self.i, q)
+        """,
+    ),
+    "attention whose values are cast before": (
+        "ind-wide-attention",
+        "attention(",
+        """
+        def mix(q, k, v):
+            v = v.to(q.dtype)
+            return F.scaled_dot_product_attention(q, k, v)
+        """,
+    ),
+    "attention whose values go to another device": (
+        "ind-wide-attention",
+        "attention(",
+        """
+        def mix(q, k, v):
+            return F.scaled_dot_product_attention(q, k, v.to(q.device))
+        """,
+    ),
+    "attention whose values become narrow": (
+        "ind-wide-attention",
+        "attention(",
+        """
+        def mix(q, k, v):
+            return F.scaled_dot_product_attention(q, k, v.to(torch.bfloat16))
+        """,
+    ),
+    "attention whose values are worked out in its call": (
+        "ind-wide-attention",
+        "attention(",
+        """
+        def mix(self, q, k, x):
+            return F.scaled_dot_product_attention(q, k, self.v(x).to(q.dtype))
         """,
     ),
     "views of a tensor that is read as well": (

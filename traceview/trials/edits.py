@@ -138,6 +138,9 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-causal-mask": (
         Pattern(operators.causal_without_mask, "padding that the mask hides is hidden no longer"),
     ),
+    "ind-wide-attention": (
+        Pattern(outside.attention_of_narrow_values, "results have the digits of 16 bits"),
+    ),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),
     "rc-dim-specialized": (_OUTSIDE,),

@@ -9,7 +9,9 @@ import ast
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
+    ATTENTION,
     SIGNS,
+    SIMPLE,
     STEP,
     Change,
     Changes,
@@ -29,8 +31,8 @@ _CLOCKS = frozenset(["monotonic", "perf_counter", "perf_counter_ns", "process_ti
 #: What makes a tensor that is filled later: of another one's shape, or of sizes.
 _LIKE = frozenset(["empty_like", "zeros_like"])
 _OF_SIZES = frozenset(["empty", "new_empty", "new_zeros", "zeros"])
-#: Attention, with queries, keys, values and a mask.
-_ATTENTION, _WITH_MASK = "scaled_dot_product_attention", 4
+#: Attention with queries, keys, values and a mask.
+_WITH_MASK = 4
 #: They return a changed copy, and with an underscore change the tensor.
 _COPYING = frozenset(
     {"index_add", "index_copy", "index_fill", "index_put"}
@@ -39,8 +41,6 @@ _COPYING = frozenset(
 #: What an index by a row's number is made of.
 _ARITHMETIC = (ast.Name, ast.Constant, ast.BinOp, ast.operator, ast.expr_context)
 _TO_FLOAT32 = [("float", []), ("to", ["torch.float32"]), ("to", ["torch.float"])]
-#: What can be added to as it stands.
-_SIMPLE = (ast.Attribute, ast.Call, ast.Constant, ast.Name, ast.Subscript)
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Try, ast.Yield, ast.YieldFrom)
 
 
@@ -366,7 +366,7 @@ def written_at_offset(source: Source, line: int) -> Changes:
     index, made = _items(part), source.values(dotted(part.value), function)
     for whole in (each for each in made if isinstance(each, ast.Subscript)):
         begins = [e.lower for e in _items(whole) if isinstance(e, ast.Slice) and e.step is None]
-        simple = all(isinstance(each, _SIMPLE) for each in (*index, *filter(None, begins)))
+        simple = all(isinstance(each, SIMPLE) for each in (*index, *filter(None, begins)))
         if simple and len(index) == len(begins) == len(_items(whole)):
             pairs = zip(map(source.of, index), begins, strict=True)
             moved = [f"{at} + {source.of(begin)}" if begin else at for at, begin in pairs]
@@ -470,7 +470,7 @@ def causal_without_mask(source: Source, line: int) -> Changes:
     """``scaled_dot_product_attention(q, k, v, attn_mask=m)`` → ``(q, k, v, is_causal=True)``."""
     for call in source.all(ast.Call):
         given = {each.arg: each for each in call.keywords}
-        if called(call).rpartition(".")[2] != _ATTENTION or not covers(call, line):
+        if called(call).rpartition(".")[2] != ATTENTION or not covers(call, line):
             continue
         by_place = call.args[-1] if len(call.args) == _WITH_MASK else None
         mask = given.get("attn_mask", by_place)

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
+    ATTENTION,
     DRAWS,
     PURE,
+    SIMPLE,
     STEP,
     Changes,
     Function,
@@ -390,6 +392,31 @@ def cast_where_made(source: Source, line: int) -> Changes:
         if len(values) == 1 and called(values[0]) in _OF_NUMPY:
             _, end = source.span(values[0])
             yield [(end, end, ".float()")]
+
+
+def attention_of_narrow_values(source: Source, line: int) -> Changes:
+    """``attention(q, k, v.to(q.dtype))`` → ``attention(q.to(v.dtype), k.to(v.dtype), v)``.
+
+    Where the values are cast in the call itself, to the dtype of a tensor or to float32.
+    """
+    for call in source.all(ast.Call):
+        if called(call).rpartition(".")[2] != ATTENTION or not covers(call, line):
+            continue
+        match call.args[:3]:
+            case [queries, keys, ast.Call(func=ast.Attribute(value=values, attr=method)) as cast]:
+                name, given = dotted(values), [dotted(each) for each in cast.args]
+            case _:
+                continue
+        to_tensors = len(given) == 1 and given[0].endswith(".dtype")
+        wide = (method == "to" and (to_tensors or given == ["torch.float32"])) or (
+            method == "float" and not given
+        )
+        if name and wide and not cast.keywords:
+            changes = [(*source.span(cast), name)]
+            for each in (queries, keys):
+                text = source.of(each) if isinstance(each, SIMPLE) else f"({source.of(each)})"
+                changes.append((*source.span(each), f"{text}.to({name}.dtype)"))
+            yield changes
 
 
 def fast_length(source: Source, line: int) -> Changes:

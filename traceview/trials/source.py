@@ -35,6 +35,9 @@ SIGNS: dict[type[ast.operator], str] = {
     ast.Mult: "*",
     ast.Div: "/",
 }
+#: What can be added to, or called on, as it stands.
+SIMPLE = (ast.Attribute, ast.Call, ast.Constant, ast.Name, ast.Subscript)
+ATTENTION = "scaled_dot_product_attention"
 
 
 class Source:
