@@ -24,7 +24,8 @@ from traceview.trials.source import Changes, Source
 class Edit(msgspec.Struct, frozen=True):
     """A unified diff of one file, and what the change costs in something other than time.
 
-    ``alone``: what it saves is compiling again and again, which blocks leave out.
+    ``alone``: blocks can't show what it saves, since that is compiling again and again, or what it
+    changes has run before.
     """
 
     file: str
@@ -116,7 +117,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-partial-write": (
         *(Pattern(operators.stacked), Pattern(operators.kept_as_rows)),
         *(Pattern(operators.assigned_to_part), Pattern(operators.written_at_offset)),
-        Pattern(outside.tensors_of_their_own),
+        Pattern(outside.tensors_of_their_own, "memory: the views are copied", alone=True),
     ),
     "ind-extern-dominated": (Pattern(around.traced_operator), Pattern(inside.solved_apart)),
     "ap-debug-switch": (Pattern(around.without_variable, "torch looks for no errors"),),
@@ -152,14 +153,12 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "ap-call-overhead": (Pattern(outside.caller_compiled, "compile time: the loop is unrolled"),),
     "ap-not-in-model": (
-        Pattern(around.workers_kept, "memory: the worker processes stay between epochs"),
-        Pattern(
-            loops.loaded_by_workers, "memory: worker processes, with random numbers of their own"
-        ),
+        Pattern(around.workers_kept, "memory: the worker processes stay", alone=True),
+        Pattern(loops.loaded_by_workers, "random numbers of loaders are others", alone=True),
         Pattern(loops.made_before_loop),
         Pattern(loops.stacked_first),
-        Pattern(loops.groups_merged, "options of single parameters can no longer be changed"),
-        Pattern(loops.fused_optimizer),
+        Pattern(loops.groups_merged, "options are no longer a parameter's own", alone=True),
+        Pattern(loops.fused_optimizer, alone=True),
         Pattern(outside.remembered, "memory: a result is kept for each argument"),
         Pattern(outside.parsed_once, "memory: a result is kept for each text"),
     ),
