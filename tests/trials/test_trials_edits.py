@@ -1585,6 +1585,23 @@ def test_what_is_wrong_says_what_its_remedy_fixes_and_comes_first():
     assert [one.fixes for one in offered([info], "/home/me")[0]] == [None]
 
 
+def test_writes_into_an_argument_are_left_to_eager():
+    text = """
+    @torch.compile
+    def burst(book, ids, y):
+        book[:64, ids] = y + 1
+        book[ids] = 0
+        spare = torch.zeros(4)
+        spare[0] = y.sum()
+        return spare
+    """
+    *_, made = written("ind-partial-write", text, "book[:64")
+    assert "@torch.compiler.disable\ndef _write(x, index, value):\n    x[index] = value\n" in made
+    assert "    _write(book, (slice(None, 64, None), ids), y + 1)\n" in made
+    assert "    _write(book, ids, 0)\n    spare = torch.zeros(4)\n    spare[0] = y.sum()\n" in made
+    ast.parse(made)
+
+
 NEARLY = {
     "additions by index along another dimension": (
         "ind-slower-library",

@@ -117,6 +117,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-partial-write": (
         *(Pattern(operators.stacked), Pattern(operators.kept_as_rows)),
         *(Pattern(operators.assigned_to_part), Pattern(operators.written_at_offset)),
+        Pattern(outside.written_apart),
         Pattern(outside.tensors_of_their_own, "memory: the views are copied", alone=True),
     ),
     "ind-extern-dominated": (Pattern(around.traced_operator), Pattern(inside.solved_apart)),

@@ -445,3 +445,35 @@ def tensors_of_their_own(source: Source, _line: int) -> Changes:
         alone = sum(isinstance(each.ctx, ast.Load) for each in uses) == 1
         if isinstance(names, ast.Tuple) and call.func.attr in _PARTS and alone:
             yield [(*source.span(call), f"(part.clone() for part in {source.of(call)})")]
+
+
+def written_apart(source: Source, line: int) -> Changes:
+    """``x[i, 2:4] = y`` into an argument is left to eager, which writes no more than that."""
+    function, name = source.function_at(line), "_write"
+    given = source.parameters(function) if function is not None else None
+    assigned = (each for each in ast.walk(function or ast.Pass()) if isinstance(each, ast.Assign))
+    writes = [
+        (node, target)
+        for node in assigned
+        if isinstance(target := node.targets[0], ast.Subscript)
+        if dotted(target.value) in (given or ())
+    ]
+    if function is None or not writes or name in loaded(source.nodes):
+        return
+    body = f"def {name}(x, index, value):\n{STEP}x[index] = value\n\n\n"
+    at, changes = source.top(function), []
+    for node, target in writes:
+        into, index = dotted(target.value), _index_text(source, target.slice)
+        changes.append((*source.span(node), f"{name}({into}, {index}, {source.of(node.value)})"))
+    if source.imports("torch"):
+        yield [(at, at, f"@torch.compiler.disable\n{body}"), *changes]
+
+
+def _index_text(source: Source, index: ast.expr) -> str:
+    """An index as an expression of its own."""
+    if isinstance(index, ast.Tuple):
+        return f"({', '.join(_index_text(source, each) for each in index.elts)})"
+    if isinstance(index, ast.Slice):
+        ends = (index.lower, index.upper, index.step)
+        return f"slice({', '.join(source.of(each) if each else 'None' for each in ends)})"
+    return source.of(index)
