@@ -450,22 +450,21 @@ def tensors_of_their_own(source: Source, _line: int) -> Changes:
 def written_apart(source: Source, line: int) -> Changes:
     """``x[i, 2:4] = y`` into an argument is left to eager, which writes no more than that."""
     function, name = source.function_at(line), "_write"
-    given = source.parameters(function) if function is not None else None
-    assigned = (each for each in ast.walk(function or ast.Pass()) if isinstance(each, ast.Assign))
+    if function is None or name in loaded(source.nodes) or not source.imports("torch"):
+        return
+    given = source.parameters(function) or ()
     writes = [
         (node, target)
-        for node in assigned
-        if isinstance(target := node.targets[0], ast.Subscript)
-        if dotted(target.value) in (given or ())
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        if isinstance(target := node.targets[0], ast.Subscript) and dotted(target.value) in given
     ]
-    if function is None or not writes or name in loaded(source.nodes):
-        return
     body = f"def {name}(x, index, value):\n{STEP}x[index] = value\n\n\n"
     at, changes = source.top(function), []
     for node, target in writes:
         into, index = dotted(target.value), _index_text(source, target.slice)
         changes.append((*source.span(node), f"{name}({into}, {index}, {source.of(node.value)})"))
-    if source.imports("torch"):
+    if changes:
         yield [(at, at, f"@torch.compiler.disable\n{body}"), *changes]
 
 
