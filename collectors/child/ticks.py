@@ -27,6 +27,10 @@ _FEWEST = 3
 Loop = ast.For | ast.While
 
 
+#: Of each loop the iterations that have begun, and when the last one did.
+State = tuple[list[int], list[float]]
+
+
 class Ticks:
     """The loops of one process."""
 
@@ -34,9 +38,11 @@ class Ticks:
         self._file, self._seconds = file, seconds
         self._loops: list[str] = []
         self._counts: list[int] = []
+        self._began: list[float] = []
+        self._last: list[float] = []
         self._next = self._first = self._calm = 0.0
         self._compiles = -1
-        self._seen: list[tuple[float, list[int]]] = []
+        self._seen: list[tuple[float, State]] = []
         self._rest = 0
 
     def put_into(self, tree: ast.Module) -> None:
@@ -74,11 +80,14 @@ class Ticks:
             loop.body.insert(0, tick)
             self._loops.append(f"{text} {seen[text]}")
             self._counts.append(0)
+            self._began.append(0.0)
+            self._last.append(0.0)
 
     def __call__(self, loop: int) -> None:
         """An iteration begins. May raise SystemExit(0): enough is known."""
         self._counts[loop] += 1
-        now = time.perf_counter()
+        now = self._last[loop] = time.perf_counter()
+        self._began[loop] = self._began[loop] or now
         if now >= self._next:
             self._look()
 
@@ -88,7 +97,7 @@ class Ticks:
             cuda.synchronize()
         now = time.perf_counter()
         self._first = self._first or now
-        self._seen.append((now, list(self._counts)))
+        self._seen.append((now, self._state))
         if (compiles := _compiles()) != self._compiles:
             self._compiles, self._rest = compiles, len(self._seen) - 1
         else:
@@ -100,7 +109,7 @@ class Ticks:
         if over:  # it is never at rest
             half = (self._first + now) / 2
             since = next(each for each in self._seen if each[0] >= half)
-        if (now - since[0] >= self._seconds or over) and self._write(since, now):
+        if (now - since[0] >= self._seconds or over) and self._write(since):
             raise SystemExit(0)
 
     def close(self) -> None:
@@ -110,19 +119,27 @@ class Ticks:
         """
         if self._seen and not self._file.exists():
             now, counts = self._seen[-1]
-            half = next(n for n, each in enumerate(self._seen) if 2 * sum(each[1]) >= sum(counts))
+            half = next(
+                n for n, (_, each) in enumerate(self._seen) if 2 * sum(each[0]) >= sum(counts[0])
+            )
             since = self._seen[min(self._rest, half)]
-            self._counts = counts
+            self._counts, self._last = counts
             if now - since[0] >= _LEAST * self._seconds:
-                self._write(since, now)
+                self._write(since)
 
-    def _write(self, since: tuple[float, list[int]], now: float) -> bool:
-        counts = [after - before for before, after in zip(since[1], self._counts, strict=True)]
-        found = {
-            name: {"ms": 1e3 * (now - since[0]) / count, "count": count}
-            for name, count in zip(self._loops, counts, strict=True)
-            if count >= _FEWEST
-        }
+    @property
+    def _state(self) -> State:
+        return list(self._counts), list(self._last)
+
+    def _write(self, since: tuple[float, State]) -> bool:
+        """From its iteration at ``since``, or its first one, to its last one, each loop alone."""
+        found = {}
+        before, at = since[1]
+        for loop, name in enumerate(self._loops):
+            count = self._counts[loop] - max(1, before[loop])
+            if count >= _FEWEST:
+                seconds = self._last[loop] - (at[loop] or self._began[loop])
+                found[name] = {"ms": 1e3 * seconds / count, "count": count}
         if found:
             scratch = self._file.with_suffix(".part")
             scratch.touch(0o600)

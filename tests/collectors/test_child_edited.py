@@ -154,3 +154,19 @@ def test_compiles_count_where_they_go_on_to_the_end(tmp_path, monkeypatch, compi
     clock.close()
     (found,) = json.loads((tmp_path / "ticks.json").read_text()).values()
     assert found["ms"] == pytest.approx(ms, rel=0.06)
+
+
+def test_each_loop_is_timed_from_its_own_first_iteration_to_its_last(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(ticks, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(ticks, "_compiles", lambda: 0)
+    clock = ticks.Ticks(tmp_path / "ticks.json", 9.0)
+    clock.put_into(ast.parse("for filled in range(900): pass\nfor step in range(300): pass"))
+    for loop, count, seconds in ((0, 900, 0.001), (1, 300, 0.020)):
+        for _ in range(count):
+            clock(loop)
+            now[0] += seconds
+    clock.close()
+    found = json.loads((tmp_path / "ticks.json").read_text())
+    assert found["for filled in range(900) 1"]["ms"] == pytest.approx(1.0)
+    assert found["for step in range(300) 1"]["ms"] == pytest.approx(20.0)

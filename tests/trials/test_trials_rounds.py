@@ -282,6 +282,14 @@ class TestApart:
         (one,) = tried(Script(tmp_path, self.refused(), *events), self.PATCH).trials
         assert (one.verdict, one.ratio, one.trial_ms) == ("accepted", 1.25, 8.0)
 
+    def test_the_loop_that_takes_the_time_counts_not_the_one_that_turns_most(self, tmp_path):
+        fill = {"for filled in range(900) 1": {"ms": 0.1, "count": 900}}
+        usual = {"for step in steps 1": {"ms": 10.0, "count": 50}, **fill}
+        changed = {"for step in steps 1": {"ms": 5.0, "count": 60}, **fill}
+        self.loops(tmp_path, *[usual, changed] * 3)
+        (one,) = tried(Script(tmp_path, self.refused(), *[alone(10.0)] * 6), self.PATCH).trials
+        assert (one.verdict, one.ratio) == ("accepted", 2.0)
+
     def test_calls_of_something_else_are_no_steps_to_compare(self, tmp_path):
         events = [alone(10.0), alone(1.0, called="piece")] * 3
         made = tried(Script(tmp_path, self.refused(), *events), self.PATCH)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from math import ceil, exp, fsum, hypot, log
+from math import ceil, exp, fsum, hypot, log, prod
 from statistics import median
 from typing import Any
 
@@ -269,13 +269,17 @@ def _timed_alike(
 ) -> tuple[list[float], list[float]]:
     """Milliseconds of both sides' processes, of what is the same on both.
 
-    That is the loop of the script that both went through most often. Where none is known it is a
-    call of the same callable: another one may be called more often or less.
+    That is the loop of the script in which both spend their time: of loops within each other the
+    innermost one. Where none is known it is a call of the same callable: another one may be called
+    more often or less.
     """
     sides = [[each for each in side if each.timed] for side in (usual, changed)]
     loops = [set(each.loops) for side in sides for each in side]
     if all(sides) and (common := set.intersection(*loops)):
-        name = max(common, key=lambda name: (sides[0][0].loops[name][1], name))
+        usual_loops = sides[0][0].loops
+        spent = {name: prod(usual_loops[name]) for name in common}
+        long = [name for name in common if 2 * spent[name] >= max(spent.values())]
+        name = max(long, key=lambda name: (usual_loops[name][1], name))
         base, other = ([each.loops[name][0] for each in side] for side in sides)
         return base, other
     if len({each.anchor for side in sides for each in side}) > 1:
