@@ -6,6 +6,7 @@ from traceview.derive.limits.generated import kernel_work
 from traceview.derive.limits.work import Tensor
 from traceview.torchtext.kernel_source import (
     float64_arguments,
+    index_tests,
     read_kernel,
 )
 from traceview.torchtext.triton_values import (
@@ -455,3 +456,22 @@ def triton_poi_fused_remainder_0(in_ptr0, in_ptr1, in_ptr2, out_ptr0, xnumel, XB
 )
 def test_divisions_by_a_value_that_is_loaded(old, new, divisions):
     assert long_divisions(HASHED.replace(old, new)) == divisions
+
+
+TESTS = """
+    auto tmp2 = static_cast<int32_t>(87);
+    auto tmp3 = tmp1 == tmp2;
+    auto tmp4 = at::vec::Vectorized<int32_t>(tmp2);
+    auto tmp5 = at::vec::VecMask<int32_t,1>(tmp0 == tmp4);
+    auto tmp6 = static_cast<int64_t>(4L);
+    auto tmp7 = tmp1 < tmp6;
+    auto tmp2 = static_cast<float>(87.0);
+    auto tmp8 = tmp9 == tmp2;
+    auto tmp9 = tmp8 >= tmp7;
+"""
+
+
+def test_places_that_an_index_is_compared_with():
+    assert index_tests(TESTS) == {"==": 2, "<": 1}
+    triton = "tmp1 = tl.full([1, 1], 3, tl.int64)\ntmp2 = tmp0 >= tmp1\ntmp4 = tl.full([1], 0.5)\n"
+    assert index_tests(triton + "tmp5 = tmp0 < tmp4") == {">=": 1}

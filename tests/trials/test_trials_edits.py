@@ -94,6 +94,74 @@ CHANGED = {
             return total
         """,
     ),
+    "slices of a tensor that a loop reads one by one": (
+        "ind-slice-gradients",
+        "v = leak",
+        """
+        def forward(self, current):
+            v = torch.zeros_like(current[:, 0])
+            for t in range(current.shape[1]):
+                v = leak[t] * v + current[:, t]
+                if t > 0:
+                    v = v - current[:, t] * current[:, t - 1]
+            return v
+        """,
+        """
+        def forward(self, current):
+            v = torch.zeros_like(current[:, 0])
+            current_parts = current.unbind(1)
+            for t in range(current.shape[1]):
+                v = leak[t] * v + current_parts[t]
+                if t > 0:
+                    v = v - current_parts[t] * current[:, t - 1]
+            return v
+        """,
+    ),
+    "slices of an attribute, along a dimension in the middle": (
+        "ind-slice-gradients",
+        "self.drive",
+        """
+        for t in range(4):
+            v = 0.9 * v + self.drive[:, t, :]
+        """,
+        """
+        self_drive_parts = self.drive.unbind(1)
+        for t in range(4):
+            v = 0.9 * v + self_drive_parts[t]
+        """,
+    ),
+    "slices along the last dimension": (
+        "ind-slice-gradients",
+        "drive",
+        """
+        if True:
+            for t in range(3, -1, -1):
+                v = v + (
+                    drive[..., t]
+                )
+        """,
+        """
+        if True:
+            drive_parts = drive.unbind(-1)
+            for t in range(3, -1, -1):
+                v = v + (
+                    drive_parts[t]
+                )
+        """,
+    ),
+    "slices along the first dimension": (
+        "ind-slice-gradients",
+        "drive[t]",
+        """
+        for t in range(4):
+            v = v + drive[t]
+        """,
+        """
+        drive_parts = drive.unbind(0)
+        for t in range(4):
+            v = v + drive_parts[t]
+        """,
+    ),
     "an optimizer with lists of tensors": (
         "ap-not-in-model",
         "opt.step()",
@@ -1642,6 +1710,58 @@ NEARLY = {
         """
         def mix(self, q, k, x):
             return F.scaled_dot_product_attention(q, k, self.v(x).to(q.dtype))
+        """,
+    ),
+    "slices of a tensor that the loop writes into": (
+        "ind-slice-gradients",
+        "v = v",
+        """
+        for t in range(4):
+            v = v + x[:, t]
+            x[:, t + 1] = v
+        """,
+    ),
+    "slices of another tensor in each turn": (
+        "ind-slice-gradients",
+        "v = v",
+        """
+        for t in range(4):
+            v = v + x[:, t]
+            x = x * 2
+        """,
+    ),
+    "slices whose number changes in the loop": (
+        "ind-slice-gradients",
+        "v = v",
+        """
+        for t in range(4):
+            t = 3 - t
+            v = v + x[:, t]
+        """,
+    ),
+    "slices by what is no number of a range": (
+        "ind-slice-gradients",
+        "v = v",
+        """
+        for t in order:
+            v = v + x[:, t]
+        """,
+    ),
+    "windows, and slices of slices": (
+        "ind-slice-gradients",
+        "v = v",
+        """
+        for t in range(4):
+            v = v + x[:, t : t + 2] + x[:2, t] + x[..., t, :] + x[t, t] + x[:, t + 1]
+        """,
+    ),
+    "slices whose new name is taken": (
+        "ind-slice-gradients",
+        "v = v",
+        """
+        x_parts = 3
+        for t in range(4):
+            v = v + x[:, t]
         """,
     ),
     "views of a tensor that is read as well": (

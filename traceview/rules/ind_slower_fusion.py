@@ -77,6 +77,7 @@ FOLLOWS = frozenset(
         "ind-random-numbers",
         "ind-recomputed",
         "ind-scalar-loop",
+        "ind-slice-gradients",
         "ind-slow-kernel",
         "ind-strided-rows",
         "ind-weight-casts",

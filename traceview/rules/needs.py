@@ -134,6 +134,7 @@ _TABLES = {
         "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
         "partial_writes", "whole_copies", "output_views", "launch_sources",
         "weight_copies", "clean_parts", "kernel_tunings", "host_operands", "sparse_coalesces",
+        "slice_gradients",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
@@ -155,6 +156,7 @@ MEASURED -= {
     "kernel_tunings",
     "host_operands",
     "sparse_coalesces",
+    "slice_gradients",
 }
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}

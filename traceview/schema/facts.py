@@ -315,6 +315,23 @@ WHOLE_COPIES = table("whole_copies", "one generated kernel that copies an input 
     raw=True,
 )
 
+SLICE_GRADIENTS = table("slice_gradients", "one generated kernel that adds the gradients of a tensor's slices, each as large as the tensor",
+    *COMPILE,
+    Column("kernel_name", pl.String, "see generated_kernels"),
+    Column("slices", pl.Int32, "of one tensor: nodes select_scatter and slice_scatter of the post-grad graph, onto zeros, that are added; of several tensors that for which most elements are gone through"),
+    Column("elements", pl.Int64, "of that tensor"),
+    Column("dim", pl.Int32, "the dimension that most of them slice"),
+    Column("single", pl.Boolean, "most of them are one place of it (x[:, t]); else a range (x[:, a:b])"),
+    Column("user_lines", pl.List(pl.String), "file:line of the slices in the user's source, most slices first"),
+    Column("count", pl.Float64, "runs of the kernel per step"),
+    Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled"),
+    Column("ms", pl.Float64, "on the step as timed; null: not known"),
+    Column("clock", pl.String, "device or host"),
+    Column("share", pl.Float64, "0 to 1: of a C++ kernel's instructions, those in loops through all of the tensor"),
+    Column("wasted_ms", pl.Float64, "of ms, that share less what going through each slice once takes; null: not known"),
+    raw=True,
+)
+
 LAUNCH_SOURCES = table("launch_sources", "what the launches of compiled steps are for, where it is one thing, or what holds the host between them",
     Column("kind", pl.String, "operator (one of a library's that launches most of the kernels), equal (most are of equal work on several tensors), read (compiled code itself reads a value from the device)"),
     Column("name", pl.String, "the operator; of equal work, on how many tensors; of reads, what reads: torch.cond, .item()"),

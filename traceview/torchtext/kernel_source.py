@@ -87,6 +87,13 @@ _COSTLY = re.compile(
 )
 INSTRUCTIONS_EACH = 20
 FUNCTION = re.compile(r"\b(?:libdevice|tl_math)\.(\w+)\(")
+#: A number in a variable, or a vector of one; and what is compared with it.
+_NUMBER = re.compile(
+    r"\b(?P<name>tmp\d+) = (?:(?P<number>static_cast<int(?:32|64)_t>\(\d{1,18}L?\);"
+    r"|tl\.full\(\[[\d, ]{0,20}\], \d{1,18}, tl\.int(?:32|64)\))"
+    r"|(?:at::vec::Vector\w{1,8}<[^>]{1,20}>\((?P<of>tmp\d+)\);)?)"
+)
+_TEST = re.compile(r"\btmp\d+ (?P<sign>==|>=|<) (?P<number>tmp\d+)\b")
 #: Work whose instructions the source does not show.
 _HIDDEN = re.compile(
     r"rand|sort|scan|bucketize|philox|welford|atomic|topk|\bwhile\b", re.IGNORECASE
@@ -349,6 +356,27 @@ def instructions(source: str) -> int | None:
         return None
     each = len(_OPERATION.findall(body)) + INSTRUCTIONS_EACH * len(_COSTLY.findall(body))
     return each * prod(sizes.values())
+
+
+def index_tests(source: str) -> Counter[str]:
+    """How often ``source`` (Triton or C++) compares with a number that it holds: ``==``, ``<``, ….
+
+    So it chooses between slices, whose places are the numbers.
+
+    >>> text = "tmp1 = tl.full([1], 87, tl.int32)\\n tmp2 = tmp0 == tmp1\\n tmp4 = tmp3 == tmp0"
+    >>> index_tests(text)
+    Counter({'==': 1})
+    """
+    found, numbers = Counter[str](), set[str]()
+    for line in source.splitlines():
+        if made := _NUMBER.search(line):
+            if made["number"] or made["of"] in numbers:
+                numbers.add(made["name"])
+            else:
+                numbers.discard(made["name"])
+        if (test := _TEST.search(line)) and test["number"] in numbers:
+            found[test["sign"]] += 1
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-whole-copy": (
         Pattern(operators.written_in_place, "the tensor that is passed is changed"),
     ),
+    "ind-slice-gradients": (Pattern(loops.taken_at_once),),
     "ind-untrained-weights": (Pattern(around.gradients_off),),
     "ct-compile-in-step": (Pattern(around.compiled_once),),
     "mem-saved-on-host": (

@@ -1,4 +1,4 @@
-"""Changes of what stands around a step: the optimizer, the loader, what a loop makes again."""
+"""Changes of what stands around a step or in a loop: optimizer, loader, what is made again."""
 
 from __future__ import annotations
 
@@ -147,6 +147,49 @@ def made_before_loop(source: Source, line: int) -> Changes:
     elif "block_mask" not in loaded([source.tree]) | stored([source.tree]):
         made = f"{pad}block_mask = {source.of(call)}\n"
         yield [(at, at, made), (*source.span(call), "block_mask")]
+
+
+def taken_at_once(source: Source, line: int) -> Changes:
+    """``x[:, t]`` in a loop over a range → ``x_parts[t]``, of ``x_parts = x.unbind(1)`` before it.
+
+    All such slices that the loop has; ``x`` and ``t`` must stay what they are in it.
+    """
+    for loop in source.all(ast.For):
+        counter = dotted(loop.target)
+        if not covers(loop, line) or called(loop.iter) != "range" or "." in counter or not counter:
+            continue
+        changed, again = _changed(loop, but=ast.Pass()), counter in stored(loop.body)
+        found: dict[tuple[str, int, bool], list[ast.Subscript]] = {}
+        for node in (node for each in loop.body for node in ast.walk(each)):
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                dim, name = _place(node.slice, counter), dotted(node.value)
+                if dim is not None and name and name.partition(".")[0] not in changed:
+                    key = name, dim, isinstance(node.slice, ast.Tuple)
+                    found.setdefault(key, []).append(node)
+        here = [key for key, nodes in found.items() if any(covers(node, line) for node in nodes)]
+        surely = [key for key in here if key[2]] or here  # x[t] may be of a list
+        pad, at = source.indent(loop), source.lines([loop])[0]
+        for key in surely:
+            name, dim, _ = key
+            parts = f"{name.replace('.', '_')}_parts"
+            if again or parts in loaded([source.tree]) | stored([source.tree]):
+                continue
+            new = [(*source.span(node), f"{parts}[{counter}]") for node in found[key]]
+            yield [(at, at, f"{pad}{parts} = {name}.unbind({dim})\n"), *new]
+
+
+def _place(index: ast.expr, counter: str) -> int | None:
+    """The dimension of which ``index`` takes the place ``counter``, and all of the others."""
+    items = list(index.elts) if isinstance(index, ast.Tuple) else [index]
+    if len(items) == 2 and getattr(items[0], "value", None) is ... and dotted(items[1]) == counter:
+        return -1
+    places = [n for n, each in enumerate(items) if not _is_whole(each)]
+    return places[0] if len(places) == 1 and dotted(items[places[0]]) == counter else None
+
+
+def _is_whole(index: ast.expr) -> bool:
+    """Whether it is ``:``."""
+    return isinstance(index, ast.Slice) and not (index.lower or index.upper or index.step)
 
 
 def _makes(source: Source, call: ast.Call) -> bool:

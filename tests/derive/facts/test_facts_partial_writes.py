@@ -2,7 +2,15 @@
 
 import pytest
 
-from traceview.derive.facts.partial_writes import Write, tensors_made, wasteful_writes
+from traceview.derive.facts.partial_writes import (
+    Slices,
+    Write,
+    added_slices,
+    slice_gradients,
+    tensors_made,
+    wasteful_writes,
+)
+from traceview.tables import Tables, from_rows
 from traceview.torchtext.fx import read_graph
 from traceview.torchtext.output_code import read_program
 
@@ -122,3 +130,85 @@ def test_tensors_as_large_as_the_whole_that_a_kernel_writes_are_counted():
     assert tensors_made(function, "cpp_fused_select_scatter_0", 32) == [128, 128]
     assert tensors_made(function, "cpp_fused_mul_1", 32) == [128]
     assert tensors_made(function, "cpp_fused_mul_1", 64) == []
+
+
+def sliced(count=12, *, op="select_scatter", zero="0", rest="", size="1000, 64", places=False):
+    """A graph that adds gradients of columns of a tensor, which is sliced at line 7."""
+    head = 'def forward(self, x: "f32[1000][1]cpu", w: "f32[1000, 60][60, 1]cpu"):\n'
+    text = head + node("zeros", size, f"full.default([{size}], {zero}, dtype = torch.float32)")
+    for n in range(count):
+        place = PLACE.format(7) if places else "\n"
+        part = f"{'w' if rest else 'x'}, 1, {n}{rest}"
+        text += place + node(f"s{n}", size, f"{op}.default(zeros, {part})")
+        if n:
+            above = f"a{n - 1}" if n > 1 else "s0"
+            text += PLACE.format(7) + node(f"a{n}", size, f"add.Tensor({above}, s{n})")
+    return text + f"    return (a{count - 1},)\n"
+
+
+def slices(*given, **how):
+    return list(added_slices(read_graph(sliced(*given, **how))))
+
+
+def test_gradients_of_columns_that_are_added():
+    found = Slices(12, 64_000, 12_000, 1, True, ("/u/a.py:7",))
+    assert slices() == slices(places=True) == [found]
+    assert found.wasted == pytest.approx(1 - 1 / 64)
+
+
+def test_other_sums_of_scatters():
+    assert slices(zero="1") == []
+    assert slices(3) == []
+    assert slices(size="s0, 64") == []
+    assert slices(op="slice_scatter", rest=", 60") == []  # each is most of it
+
+
+def test_ranges_of_columns():
+    text = 'def forward(self, x: "f32[1000, 4][4, 1]cpu"):\n'
+    text += node("zeros", "1000, 64", "full.default([1000, 64], 0.0)")
+    for n in range(8):
+        text += node(f"s{n}", "1000, 64", f"slice_scatter.default(zeros, x, 1, {n}, {n + 4})")
+    # Summed in pairs, one of them with something else.
+    text += node("y", "1000, 64", "mul.Tensor(zeros, 2)") + node("a0", "1000, 64", "add(s0, y)")
+    for n in range(1, 8):
+        text += node(f"a{n}", "1000, 64", f"add.Tensor(s{n}, a{n - 1})")
+    (found,) = added_slices(read_graph(text + "    return (a7,)\n"))
+    assert found == Slices(8, 64_000, 32_000, 1, False, ())
+
+
+#: A loop that chooses between four columns, and where it leaves the sum of their gradients.
+CHOOSES = """
+extern "C"  void  kernel(const float* in_ptr0, float* out_ptr0)
+{
+        for(int64_t x0=static_cast<int64_t>(0L); x0<static_cast<int64_t>(1000L); x0+=static_cast<int64_t>(1L))
+        {
+            for(int64_t x1=static_cast<int64_t>(0L); x1<static_cast<int64_t>(64L); x1+=static_cast<int64_t>(1L))
+            {
+                auto tmp0 = in_ptr0[static_cast<int64_t>(x0)];
+TESTS
+                out_ptr0[static_cast<int64_t>(WHERE)] = tmp0;
+            }
+        }
+"""  # noqa: E501 - as torch writes it
+
+
+@pytest.mark.parametrize(("where", "count"), [("x1 + 64L*x0", 1), ("x1", 0)])
+def test_a_kernel_that_stores_the_sum_is_priced_and_one_that_reduces_it_is_not(where, count):
+    source = CHOOSES.replace("WHERE", where)
+    numbers = (f"auto tmp{n + 1} = static_cast<int32_t>({n});" for n in range(4))
+    tests = (f"auto tmp{n + 9} = tmp8 == tmp{n + 1};" for n in range(4))
+    source = source.replace("TESTS", "\n".join((*numbers, *tests)))
+    at = {"pass": "cold", "compile_id": "0/0", "aot_id": "0_backward", "graph_key": "g"}
+    origin = {**at, "compile_key": "k", "kernel_name": "cpp_0", "category": "cpp"}
+    ran = {**at, "name": "cpp_0", "group_id": 0, "stance": "compiled", "ms": 8.0, "count": 1.0}
+    steps = {"pass": "cold", "stance": "compiled", "step_ms": 20.0, "timed_step_ms": 10.0}
+    graph = {**at, "compile_key": "k", "kind": "post_grad", "text": sliced(4)}
+    given = {
+        "generated_kernels": {**origin, "source_code": source, "user_lines": ["/u/a.py:7"]},
+        "matched_kernels": {**ran, "category": "generated_pointwise", "clock": "host"},
+        **{"graphs": graph, "step_counts": steps},
+    }
+    tables = Tables({name: from_rows(name, [row]) for name, row in given.items()})
+    found = slice_gradients(tables)
+    assert found["wasted_ms"].to_list() == pytest.approx([4.0 * (1 - 1 / 64)] * count)
+    assert found["user_lines"].to_list() == [["/u/a.py:7"]] * count

@@ -24,7 +24,7 @@ from traceview.derive.facts.outside import (
     sparse_coalesces,
     step_shares,
 )
-from traceview.derive.facts.partial_writes import partial_writes, whole_copies
+from traceview.derive.facts.partial_writes import partial_writes, slice_gradients, whole_copies
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slow_loops import slow_fusions, slow_loops
@@ -63,6 +63,7 @@ _OF_ALL: _Facts = {
     "slow_switches": slow_switches,
     "partial_writes": partial_writes,
     "whole_copies": whole_copies,
+    "slice_gradients": slice_gradients,
     "launch_sources": launch_sources,
     "slow_fusions": slow_fusions,
     "weight_copies": weight_copies,
