@@ -34,6 +34,21 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "slices that a function gives out": (
+        "ind-slice-gradients",
+        "tuple(",
+        """
+        def forward(self, z):
+            z = torch.tanh(z)
+            return tuple(z[t] for t in range(z.shape[0]))
+        """,
+        """
+        def forward(self, z):
+            z = torch.tanh(z)
+            z_parts = z.unbind(0)
+            return tuple(z_parts[t] for t in range(z.shape[0]))
+        """,
+    ),
     "a tensor made of many arrays": (
         "ap-not-in-model",
         "torch.tensor(batch.obs)",

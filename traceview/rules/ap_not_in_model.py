@@ -97,8 +97,7 @@ MOST_COMPILED_SHARE = 0.50
 MOST_QUEUED_SHARE = 0.30
 #: … unless it is this much of the step.
 SURE_SHARE = 0.80
-#: A gain below it is not worth a finding.
-NO_GAIN = 1.1
+NO_GAIN = 1.1  # a gain below it is not worth a finding
 #: One part that is this much of the whole names it in the title.
 MOST_OF_OUTSIDE = 0.80
 #: Smaller parts are not named.
@@ -298,12 +297,13 @@ def _went_wrong(tables: Tables, part: Part, ms: float) -> bool:
     """Whether they are in eager because something went wrong, which other rules report.
 
     The compiled callable is never called, a function hit the recompile limit, a frame was skipped,
-    nothing runs compiled after a graph break, calls fit no compiled version and none may be added,
-    or they are those of an uncompiled copy of a module.
+    nothing runs compiled after a graph break, they add gradients of slices, calls fit no compiled
+    version and none may be added, or they are those of an uncompiled copy of a module.
     """
     files = {place.file for place in part.places}
     skipped = {row["co_filename"] for row in rows(tables, "compiles", outcome="skipped")}
     left = [row["eager_ms"] or 0.0 for row in rows(tables, "break_costs")]
+    left += [row["ms"] or 0.0 for row in rows(tables, "slice_gradients") if row["host_ms"]]
     if tables.once(eager_code.uncalled_ms) or files & skipped or max(left, default=0) >= ms / 2:
         return True
     served = rows(tables, "served_calls", user_stance="eager_on_recompile", after_modes=False)

@@ -315,9 +315,9 @@ WHOLE_COPIES = table("whole_copies", "one generated kernel that copies an input 
     raw=True,
 )
 
-SLICE_GRADIENTS = table("slice_gradients", "one generated kernel that adds the gradients of a tensor's slices, each as large as the tensor",
+SLICE_GRADIENTS = table("slice_gradients", "one generated kernel that adds the gradients of a tensor's slices, each as large as the tensor; or what adds those of slices that a compiled function gives out, in eager",
     *COMPILE,
-    Column("kernel_name", pl.String, "see generated_kernels"),
+    Column("kernel_name", pl.String, "see generated_kernels; in eager autograd's function: SelectBackward0 or SliceBackward0"),
     Column("slices", pl.Int32, "of one tensor: nodes select_scatter and slice_scatter of the post-grad graph, onto zeros, that are added; of several tensors that for which most elements are gone through"),
     Column("elements", pl.Int64, "of that tensor"),
     Column("dim", pl.Int32, "the dimension that most of them slice"),
@@ -327,6 +327,7 @@ SLICE_GRADIENTS = table("slice_gradients", "one generated kernel that adds the g
     Column("profiled_ms", pl.Float64, "of the kernel per step, as profiled"),
     Column("ms", pl.Float64, "on the step as timed; null: not known"),
     Column("clock", pl.String, "device or host"),
+    Column("host_ms", pl.Float64, "of the host's time for a timed step, what eager operators take; null: generated code"),
     Column("share", pl.Float64, "0 to 1: of a C++ kernel's instructions, those in loops through all of the tensor"),
     Column("wasted_ms", pl.Float64, "of ms, that share less what going through each slice once takes; null: not known"),
     raw=True,

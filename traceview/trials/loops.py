@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import Changes, Source, called, dotted, loaded, stored
@@ -152,15 +153,12 @@ def made_before_loop(source: Source, line: int) -> Changes:
 def taken_at_once(source: Source, line: int) -> Changes:
     """``x[:, t]`` in a loop over a range → ``x_parts[t]``, of ``x_parts = x.unbind(1)`` before it.
 
-    All such slices that the loop has; ``x`` and ``t`` must stay what they are in it.
+    All such slices that the loop, or the comprehension, has; ``x`` and ``t`` must stay what they
+    are in it.
     """
-    for loop in source.all(ast.For):
-        counter = dotted(loop.target)
-        if not covers(loop, line) or called(loop.iter) != "range" or "." in counter or not counter:
-            continue
-        changed, again = _changed(loop, but=ast.Pass()), counter in stored(loop.body)
+    for counter, statement, nodes, changed in _ranges(source, line):
         found: dict[tuple[str, int, bool], list[ast.Subscript]] = {}
-        for node in (node for each in loop.body for node in ast.walk(each)):
+        for node in nodes:
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
                 dim, name = _place(node.slice, counter), dotted(node.value)
                 if dim is not None and name and name.partition(".")[0] not in changed:
@@ -168,14 +166,30 @@ def taken_at_once(source: Source, line: int) -> Changes:
                     found.setdefault(key, []).append(node)
         here = [key for key, nodes in found.items() if any(covers(node, line) for node in nodes)]
         surely = [key for key in here if key[2]] or here  # x[t] may be of a list
-        pad, at = source.indent(loop), source.lines([loop])[0]
+        pad, at = source.indent(statement), source.lines([statement])[0]
         for key in surely:
             name, dim, _ = key
             parts = f"{name.replace('.', '_')}_parts"
-            if again or parts in loaded([source.tree]) | stored([source.tree]):
-                continue
-            new = [(*source.span(node), f"{parts}[{counter}]") for node in found[key]]
-            yield [(at, at, f"{pad}{parts} = {name}.unbind({dim})\n"), *new]
+            if parts not in loaded([source.tree]) | stored([source.tree]):
+                new = [(*source.span(node), f"{parts}[{counter}]") for node in found[key]]
+                yield [(at, at, f"{pad}{parts} = {name}.unbind({dim})\n"), *new]
+
+
+def _ranges(source: Source, line: int) -> Iterator[tuple[str, ast.stmt, list[ast.AST], set[str]]]:
+    """What counts over a range at ``line``: its counter, the statement, what is in it, and names
+    that it changes."""
+    for loop in source.all(ast.For):
+        inside = [node for each in loop.body for node in ast.walk(each)]
+        counter, changed = dotted(loop.target), _changed(loop, but=ast.Pass())
+        plain = counter.isidentifier() and counter not in stored(loop.body)
+        if covers(loop, line) and called(loop.iter) == "range" and plain:
+            yield counter, loop, inside, changed
+    statement = source.at(line, ast.stmt)
+    for made in ast.walk(statement) if statement is not None else ():
+        if isinstance(made, ast.GeneratorExp | ast.ListComp) and len(made.generators) == 1:
+            each, counter = made.generators[0], dotted(made.generators[0].target)
+            if statement and called(each.iter) == "range" and counter and not each.ifs:
+                yield counter, statement, list(ast.walk(made.elt)), set()
 
 
 def _place(index: ast.expr, counter: str) -> int | None:

@@ -2,14 +2,8 @@
 
 import pytest
 
-from traceview.derive.facts.partial_writes import (
-    Slices,
-    Write,
-    added_slices,
-    slice_gradients,
-    tensors_made,
-    wasteful_writes,
-)
+from traceview.derive.facts.partial_writes import Write, tensors_made, wasteful_writes
+from traceview.derive.facts.slice_gradients import Slices, added_slices, slice_gradients
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.fx import read_graph
 from traceview.torchtext.output_code import read_program

@@ -24,9 +24,10 @@ from traceview.derive.facts.outside import (
     sparse_coalesces,
     step_shares,
 )
-from traceview.derive.facts.partial_writes import partial_writes, slice_gradients, whole_copies
+from traceview.derive.facts.partial_writes import partial_writes, whole_copies
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
+from traceview.derive.facts.slice_gradients import slice_gradients
 from traceview.derive.facts.slow_loops import slow_fusions, slow_loops
 from traceview.derive.facts.slow_switches import slow_switches
 from traceview.derive.facts.weight_copies import host_operands, weight_copies

@@ -18,18 +18,11 @@ graph then has that storage as one input.
 
 Table ``whole_copies``: an input of the graph of which the script asks for a changed copy
 (``table = table.index_copy(0, at, rows)``). Eager copies all of it as well.
-
-Table ``slice_gradients``: a tensor that is read slice by slice (``x[:, t]`` in a loop). In the
-backward the gradient of each slice is a tensor of zeros as large as the whole, with that slice
-written into it, and all are added. Generated code then goes through all slices at each element.
-A kernel that stores no such tensor, but sums it up further, is left out: what takes its place has
-to be stored and read again, which may take as long.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple, TypeVar
@@ -46,13 +39,12 @@ from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped, having
 from traceview.torchtext.cpp_work import work_of
 from traceview.torchtext.dtypes import size_of
-from traceview.torchtext.fx import Graph, Node, read_graph, stored_lines, tensor_sizes
-from traceview.torchtext.kernel_source import index_tests, read_kernel
+from traceview.torchtext.fx import Graph, Node, read_graph, stored_lines
 from traceview.torchtext.output_code import Function
 
 Row = dict[str, Any]
 #: What a graph changes in a tensor.
-Changes = TypeVar("Changes", "Write", "Update", "Slices")
+Changes = TypeVar("Changes")
 #: Their second input is what is written; of the others it is the last.
 _OF_VIEWS = frozenset(
     f"aten.{name}_scatter" for name in ("as_strided", "diagonal", "select", "slice")
@@ -60,17 +52,12 @@ _OF_VIEWS = frozenset(
 _SCATTERS = _OF_VIEWS | {"aten.index_put", "aten.scatter"}
 _COPY = "aten.copy_"
 _GROUP = ("pass", "rank", "group_id")
-_OF_ORIGIN = ("compile_key", "compile_id", "raw_file", "raw_line")
+OF_ORIGIN = ("compile_key", "compile_id", "raw_file", "raw_line")
 #: Fewer elements for each one that has to be written are within what fusion saves.
-_LEAST_WASTE = 4
+LEAST_WASTE = 4
 _DEEPEST = 64
 #: The least that a system has; not recorded.
 _PAGE_BYTES = 4096
-#: Fewer slices, and kernels that test for fewer places, may be anything.
-_LEAST_SLICES = 4
-_ADD, _OF_SLICES = "aten.add", ("aten.select_scatter", "aten.slice_scatter")
-_ZEROS = re.compile(r"^\(\[[^\]]{0,200}\], (?:0|0\.0|False)[,)]")
-_DIM = re.compile(r"^\(\w+, \w+, (\d+)")
 
 
 class Write(NamedTuple):
@@ -120,7 +107,7 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     times, moved, result = fusion_times(tables), _bytes_moved(tables), []
     found = []
-    for kernel, origin, known in _with_changes(tables, ran, wasteful_writes):
+    for kernel, origin, known in with_changes(tables, ran, wasteful_writes):
         lines = origin["user_lines"] or ()
         back = not lines and _COPY in (kernel["ops"] or ())  # it has no line
         if mine := [w for w in known if w.line in lines or (back and w.to_input)]:
@@ -140,7 +127,7 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
             result.append(
                 {
                     **{name: kernel[name] for name in (*_GROUP, "count", "clock")},
-                    **{name: origin[name] for name in (*_OF_ORIGIN, "kernel_name")},
+                    **{name: origin[name] for name in (*OF_ORIGIN, "kernel_name")},
                     "user_lines": list(places),
                     "profiled_ms": kernel["ms"],
                     **cost,
@@ -194,7 +181,7 @@ def _of_loops(
     }
 
 
-def _with_changes(
+def with_changes(
     tables: Tables, ran: pl.DataFrame, read: Callable[[Graph], Iterator[Changes]]
 ) -> Iterator[tuple[Row, Row, list[Changes]]]:
     """Each kernel that ``ran`` with its row of ``generated_kernels``, and what its graph changes.
@@ -242,7 +229,7 @@ def whole_copies(tables: Tables) -> pl.DataFrame | None:
         return None
     ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     moved, result = _bytes_moved(tables), []
-    for kernel, origin, known in _with_changes(tables, ran, changed_copies):
+    for kernel, origin, known in with_changes(tables, ran, changed_copies):
         # It reads all of the input and writes all of the copy.
         size = moved.get((kernel["name"], kernel["compile_id"]), 0)
         lines = origin["user_lines"] or ()
@@ -253,7 +240,7 @@ def whole_copies(tables: Tables) -> pl.DataFrame | None:
             result.append(
                 {
                     **{name: kernel[name] for name in ("pass", "rank", "count", "clock")},
-                    **{name: origin[name] for name in (*_OF_ORIGIN, "kernel_name")},
+                    **{name: origin[name] for name in (*OF_ORIGIN, "kernel_name")},
                     **update._asdict(),
                     "profiled_ms": kernel["ms"],
                     "ms": kernel["ms"] * share,
@@ -268,116 +255,12 @@ def changed_copies(graph: Graph) -> Iterator[Update]:
         if node.op not in _SCATTERS or not node.inputs:
             continue
         root = graph.nodes[graph.base(node.inputs[0])[0]]
-        whole, changed = _elements(node), _changed(graph, node, {})
-        if root.args or whole is None or changed is None or _elements(root) != whole:
+        whole, changed = elements_of(node), _changed(graph, node, {})
+        if root.args or whole is None or changed is None or elements_of(root) != whole:
             continue
         kept = not _copied(graph, node.name, root.name)
-        if kept and node.bytes and node.user_line and whole >= _LEAST_WASTE * changed:
+        if kept and node.bytes and node.user_line and whole >= LEAST_WASTE * changed:
             yield Update(whole, node.bytes, changed, node.user_line)
-
-
-class Slices(NamedTuple):
-    """Gradients of ``slices`` of a tensor of ``elements``, each as large as that, which are added.
-
-    ``needed``: elements of the slices together; ``dim``: the one that is sliced; ``single``: most
-    slices are one place of it, else a range; ``lines`` of the user's own code, most slices first.
-    """
-
-    slices: int
-    elements: int
-    needed: int
-    dim: int
-    single: bool
-    lines: tuple[str, ...]
-
-    @property
-    def wasted(self) -> float:
-        """The share of what is gone through that need not be."""
-        return 1 - self.needed / (self.slices * self.elements)
-
-
-def slice_gradients(tables: Tables) -> pl.DataFrame | None:
-    """Table ``slice_gradients``; None where no step was profiled."""
-    if tables["matched_kernels"].is_empty():
-        return None
-    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
-    steps = tables["step_counts"].filter(stance="compiled").iter_rows(named=True)
-    timed = {(row["pass"], row["rank"]): (row["timed_step_ms"], row["step_ms"]) for row in steps}
-    result = []
-    for kernel, origin, known in _with_changes(tables, ran, added_slices):
-        tests, lines = index_tests(origin["source_code"]), origin["user_lines"] or ()
-        mine = [
-            each
-            for each in known
-            if tests["==" if each.single else "<"] >= _LEAST_SLICES
-            and (not lines or not each.lines or not set(lines).isdisjoint(each.lines))
-        ]
-        if not mine or not kernel["ms"]:
-            continue
-        largest = max(mine, key=lambda each: each.slices * each.elements)
-        if not _stores(origin["source_code"], largest.elements):
-            continue
-        share = 1.0
-        if kernel["clock"] == "host":  # a C++ kernel may have other loops as well
-            work = work_of(origin["source_code"])
-            share = work.share_of_loops(largest.elements) if work else 0.0
-        as_timed, profiled = timed.get((kernel["pass"], kernel["rank"]), (None, None))
-        ms = kernel["ms"] * min(1.0, as_timed / profiled) if as_timed and profiled else None
-        result.append(
-            {
-                **{name: kernel[name] for name in ("pass", "rank", "count", "clock")},
-                **{name: origin[name] for name in (*_OF_ORIGIN, "kernel_name")},
-                **{
-                    name: getattr(largest, name) for name in ("slices", "elements", "dim", "single")
-                },
-                "user_lines": list(dict.fromkeys(line for each in mine for line in each.lines)),
-                "profiled_ms": kernel["ms"],
-                "ms": ms,
-                "share": share,
-                "wasted_ms": None if ms is None else ms * share * largest.wasted,
-            }
-        )
-    return from_rows("slice_gradients", result)
-
-
-def _stores(source: str, elements: int) -> bool:
-    """Whether a kernel writes a tensor of as many."""
-    pointers = found.pointers if (found := read_kernel(source)) else ()
-    return any(each.written and (each.written.total or 0) >= elements for each in pointers)
-
-
-def added_slices(graph: Graph) -> Iterator[Slices]:
-    """Of a post-grad graph: slices that are written into zeros, one into each, and added."""
-    ends: dict[str, str] = {}  # of what is added: the sum
-    sums: dict[str, list[Node]] = defaultdict(list)
-    for node in reversed(graph.operations):
-        if node.op != _ADD and node.op not in _OF_SLICES:
-            continue
-        sizes = tensor_sizes(node.meta)
-        users = (graph.nodes[name] for name in graph.users[node.name])
-        added = (user for user in users if user.op == _ADD and tensor_sizes(user.meta) == sizes)
-        above = next(added, node)
-        ends[node.name] = ends.get(above.name, node.name)
-        base = graph.nodes[graph.base(node.inputs[0])[0]] if node.op in _OF_SLICES else None
-        if base and base.op == "aten.full" and _ZEROS.match(base.args):
-            sums[ends[node.name]].append(node)
-    for found in sums.values():
-        whole = _elements(found[0])
-        parts = [_part(graph, node) for node in found]
-        needed = sum(_elements(part) or 0 for part in parts if part)
-        if len(found) < _LEAST_SLICES or not whole or not needed:
-            continue
-        single = sum(node.op == _OF_SLICES[0] for node in found)
-        dims = Counter(int(dim[1]) if (dim := _DIM.match(node.args)) else 0 for node in found)
-        # Such scatters may have no line. What adds them is traced right after them.
-        lines: Counter[str] = Counter()
-        for node in found:
-            places = (node, *(graph.nodes[name] for name in graph.users[node.name]))
-            lines.update([each.user_line for each in places if each.user_line][:1])
-        if len(found) * whole >= _LEAST_WASTE * needed:
-            order = tuple(line for line, _ in lines.most_common())
-            of = (dims.most_common(1)[0][0], 2 * single >= len(found), order)
-            yield Slices(len(found), whole, needed, *of)
 
 
 def tensors_made(function: Function, kernel: str, elements: int) -> list[int]:
@@ -419,7 +302,7 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
     """The writes of a post-grad graph that go through many more elements than they have to."""
     scatters = [node for node in graph.operations if node.op in _SCATTERS and node.inputs]
     onto = {node.name: graph.base(node.inputs[0])[0] for node in scatters}
-    parts = {graph.base(part.name)[0] for node in scatters if (part := _part(graph, node))}
+    parts = {graph.base(part.name)[0] for node in scatters if (part := part_of(graph, node))}
     # Views that are written to stay in the graph, though nothing reads them.
     unread: dict[tuple[str, tuple[str, ...]], Node] = {}
     for node in graph.operations:
@@ -431,7 +314,7 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         while onto.get(chain[-1]) in onto:
             chain.append(onto[chain[-1]])
         node, root = graph.nodes[end], onto[chain[-1]]
-        whole = _elements(node)
+        whole = elements_of(node)
         changed = [_changed(graph, graph.nodes[name], onto) for name in chain]
         if whole is None or None in changed:
             continue
@@ -444,7 +327,7 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         # Scatters may have no line. What they write has, or the view that they write to.
         places: list[Node | None] = []
         for one in (graph.nodes[name] for name in chain):
-            places += [one, _part(graph, one), unread.get((one.op, one.inputs[:1]))]
+            places += [one, part_of(graph, one), unread.get((one.op, one.inputs[:1]))]
         lines = (place.user_line for place in places if place)
         write = Write(
             len(chain),
@@ -456,7 +339,7 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
             merged,
             min((n for one in chain if (n := _gone_through(graph, one, onto))), default=0),
         )
-        if write.line and write.visited >= _LEAST_WASTE * write.needed:
+        if write.line and write.visited >= LEAST_WASTE * write.needed:
             yield write
 
 
@@ -472,7 +355,7 @@ def _copied(graph: Graph, end: str, root: str) -> bool:
     return False
 
 
-def _part(graph: Graph, node: Node) -> Node | None:
+def part_of(graph: Graph, node: Node) -> Node | None:
     """What a scatter writes; None for a number."""
     inputs = node.inputs[1:2] if node.op in _OF_VIEWS else node.inputs[2:][-1:]
     return graph.nodes[inputs[0]] if inputs else None
@@ -480,21 +363,22 @@ def _part(graph: Graph, node: Node) -> Node | None:
 
 def _changed(graph: Graph, node: Node, onto: dict[str, str], depth: int = 0) -> int | None:
     """Elements that a scatter writes: of a view of a view, those of the inner one."""
-    if (part := _part(graph, node)) is None:
+    if (part := part_of(graph, node)) is None:
         return None
     inner = graph.base(part.name)[0]
     if inner in onto and depth < _DEEPEST:
         return _changed(graph, graph.nodes[inner], onto, depth + 1)
-    return _elements(part)
+    return elements_of(part)
 
 
 def _gone_through(graph: Graph, name: str, onto: dict[str, str]) -> int:
     """Elements of a view that a scatter writes back, and into which another one has written."""
-    part = _part(graph, graph.nodes[name])
+    part = part_of(graph, graph.nodes[name])
     inner = graph.base(part.name)[0] if part else ""
-    return _elements(graph.nodes[inner]) or 0 if inner in onto else 0
+    return elements_of(graph.nodes[inner]) or 0 if inner in onto else 0
 
 
-def _elements(node: Node) -> int | None:
+def elements_of(node: Node) -> int | None:
+    """Of a node's tensor; None where its size is a symbol."""
     dtype = node.dtype
     return None if dtype is None or node.bytes is None else node.bytes // size_of(dtype)
