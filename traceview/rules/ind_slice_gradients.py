@@ -86,10 +86,9 @@ def check(
     saved = min(wasted, saved + sum(row["host_ms"] or 0.0 for row in found))
     if not found or not step or saved < least_share * step:
         return
-    slowest = found[0]
+    slowest, spent = found[0], sum(row["ms"] for row in found)
     places = locations(line for row in found for line in row["user_lines"] or ())
     at = f" at {short(places[0])}" if places else ""
-    spent = sum(row["ms"] for row in found)
     yield Finding(
         code=CODE,
         rule="ind-slice-gradients",

@@ -7,7 +7,7 @@ A kernel that stores no such tensor, but sums it up further, is left out: what t
 to be stored and read again, which may take as long.
 
 Where a compiled function gives the slices out, as views of one result, their backward runs in
-eager: it makes those tensors one by one and adds them.
+eager, which makes those tensors and adds each.
 """
 
 from __future__ import annotations
