@@ -266,7 +266,9 @@ CHANGED = {
         """
         def _merged(groups):
             \"\"\"Param groups with the same options are one.\"\"\"
-            found = {}
+            found, groups = {}, list(groups)
+            if not isinstance(groups[0], dict):
+                return groups
             for group in groups:
                 options = {k: v for k, v in group.items() if k not in ("params", "name")}
                 one = found.setdefault(repr(sorted(options.items())), {**options, "params": []})

@@ -18,7 +18,9 @@ _WORKERS = 4
 _MAKERS = ("create_block_mask", "create_nested_block_mask")
 _MERGED = '''def _merged(groups):
     """Param groups with the same options are one."""
-    found = {}
+    found, groups = {}, list(groups)
+    if not isinstance(groups[0], dict):
+        return groups
     for group in groups:
         options = {k: v for k, v in group.items() if k not in ("params", "name")}
         one = found.setdefault(repr(sorted(options.items())), {**options, "params": []})
