@@ -1,21 +1,25 @@
 """
 ## What it finds
-A tensor that is read slice by slice in an unrolled loop, `current[:, t]` for each `t`, and whose
-gradient is added up from tensors as large as the whole, one for each slice.
+A tensor that is read slice by slice in an unrolled loop, `current[:, t]` for each `t`, or given out
+so by a compiled function, and whose gradient is added up from tensors as large as the whole, one
+for each slice.
 
 ## Why it costs
 Each slice has a gradient of its own: zeros of the whole tensor's shape with that slice written into
 them. The backward adds them all, which for T slices is T times the work of the tensor. Inductor
 fuses the additions into a kernel that tests T indices at each element, and reads T gradients there,
 where one is not zero. `current.unbind(1)` gives the same slices at once, and its gradient is one
-`stack`.
+`stack`. Slices that a compiled function gives out are views, which AOTAutograd makes again after the
+graph: their backward runs in eager, and makes and adds those tensors one after the other.
 
 ## Evidence
 Nodes `select_scatter` and `slice_scatter` onto zeros in a post-grad graph that are added together,
 and generated kernels of that graph that test their indices and store the sum. The cost is these
 kernels' time (of a C++ kernel, of the loops through the whole tensor), less what going through each
 slice once takes. A kernel that only sums it up further, for the gradient of a smaller tensor, is
-left out: the stack would have to be stored and read again, which may take as long.
+left out: the stack would have to be stored and read again, which may take as long. In eager it is
+what autograd's `SelectBackward0` and `SliceBackward0` launch in compiled steps, where a compiled
+function gives out as many views.
 
 ## What to do
 Take the slices before the loop: `for x in current.unbind(1)`; ranges that don't overlap by `split`
@@ -29,6 +33,7 @@ gradient, `detach()` it.
 ## References
 - https://docs.pytorch.org/docs/stable/generated/torch.unbind.html
 - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.unfold.html
+- torch/_functorch/_aot_autograd/runtime_wrappers.py, `gen_alias_from_base`
 - torch/_decomp/decompositions.py, `select_backward` and `slice_backward`
 - tools/autograd/derivatives.yaml, `unbind`
 """
