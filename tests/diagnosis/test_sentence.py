@@ -172,12 +172,13 @@ def test_what_compiled_no_graph_and_slows_the_steps_hurts():
     assert "Dynamo compiled no graph. Cause: an if on a tensor." in text
 
 
-def test_not_measured_gives_the_side_that_is_known():
-    figures = {"speedup": None, "eager_ms": None, "steps_timed": 9}
+@pytest.mark.parametrize("clock", ["host", "device"])
+def test_not_measured_gives_the_side_that_is_known(clock):
+    figures = {"speedup": None, "eager_ms": None, "steps_timed": 9, "clock": clock}
     text = said("not_measured", "eager steps were not measured", **figures)
     assert text == (
         "No verdict: eager steps were not measured. "
-        "A step takes 2.78 ms compiled (host time, 9 steps)."
+        f"A step takes 2.78 ms compiled ({clock} time, 9 steps)."
     )
 
 

@@ -112,13 +112,17 @@ def _drifted(verdict: Verdict) -> bool:
     return min(medians, pairs) < 1.0 < max(medians, pairs)
 
 
+def _clock(verdict: Verdict) -> str:
+    return "device time" if verdict.clock == "device" else "host time"
+
+
 def _support(verdict: Verdict) -> str:
     """6.90×, 95 % interval 6.70× to 7.00×, device time, 12 block pairs."""
     parts = [f"median {ratio(verdict.speedup)}" if is_noisy(verdict) else ratio(verdict.speedup)]
     if verdict.speedup_interval is not None and not is_noisy(verdict):
         low, high = verdict.speedup_interval
         parts.append(f"95 % interval {ratio(low)} to {ratio(high)}")
-    parts.append("device time" if verdict.clock == "device" else "host time")
+    parts.append(_clock(verdict))
     if verdict.basis == "two_runs":
         parts.append(f"two runs, {plural(verdict.steps_timed, 'step')}")
     else:
@@ -159,7 +163,8 @@ def _remarks(
             known = [f"{milliseconds(ms)} {name}" for name, ms in sides if ms is not None]
             steps = plural(verdict.steps_timed, "step")
             if known:
-                yield f"A step takes {' and '.join(known)} (host time, {steps})."
+                clock = _clock(verdict)
+                yield f"A step takes {' and '.join(known)} ({clock}, {steps})."
         case "helped" | "hurt":
             if reason:
                 yield f"{reason}."

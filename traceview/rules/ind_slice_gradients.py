@@ -9,8 +9,8 @@ Each slice has a gradient of its own: zeros of the whole tensor's shape with tha
 them. The backward adds them all, which for T slices is T times the work of the tensor. Inductor
 fuses the additions into a kernel that tests T indices at each element, and reads T gradients there,
 where one is not zero. `current.unbind(1)` gives the same slices at once, and its gradient is one
-`stack`. Slices that a compiled function gives out are views, which AOTAutograd makes again after the
-graph: their backward runs in eager, and makes and adds those tensors one after the other.
+`stack`. Slices that a compiled function gives out are views, which AOTAutograd makes again after
+the graph: their backward runs in eager, and makes and adds those tensors one after the other.
 
 ## Evidence
 Nodes `select_scatter` and `slice_scatter` onto zeros in a post-grad graph that are added together,
