@@ -52,6 +52,22 @@ def test_every_element_once_and_the_last_few_separately():
     assert facts(loop("x0", 64, loop("x1", 1003, f"{whole}\n{rest}", 8))) == []
 
 
+def test_passes_over_the_same_row_of_two_tensors():
+    gain = f"auto tmp2 = {LOADU}(in_ptr1 + {INT}(x1), {INT}(8));"
+    load = function("x1 + 32L*x0", "tmp0.exp()").replace("auto tmp1", f"{gain}\nauto tmp1")
+    powers = load.replace("tmp0.exp()", "tmp0.pow(tmp2)")
+    three = "\n".join(loop("x1", 32, powers, 8) for _ in range(3))
+    assert facts(loop("x0", 64, three)) == [("pow", 6144, 2048)]
+    parts = "\n".join(within("x1", *part, powers) for part in ((0, 24), (24, 32)))
+    assert facts(loop("x0", 64, loop("x1", 32, parts, 8))) == []
+
+
+def test_a_scalar_call_in_a_loop_over_vectors_is_made_once_for_each():
+    call = f"auto tmp0 = in_ptr0[{INT}(128L*x0)];\nauto tmp1 = calc_erfinv(tmp0);"
+    whole, rest = (within("x1", *part, call) for part in ((0, 112), (112, 127)))
+    assert facts(loop("x0", 64, loop("x1", 127, f"{whole}\n{rest}", 16))) == [("erfinv", 512, 64)]
+
+
 def test_two_loops_over_one_tensor():
     rows = loop("x0", 64, loop("x1", 32, function("x1 + 32L*x0"), 8))
     columns = loop("x0", 32, loop("x1", 64, function("x0 + 32L*x1")), 8)

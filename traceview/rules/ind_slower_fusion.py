@@ -76,6 +76,7 @@ FOLLOWS = frozenset(
         "ind-partial-write",
         "ind-random-numbers",
         "ind-recomputed",
+        "ind-unused-gradients",
         "ind-scalar-loop",
         "ind-slice-gradients",
         "ind-slow-kernel",

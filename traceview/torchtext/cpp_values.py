@@ -41,7 +41,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from math import prod
+from math import ceil, prod
 
 from traceview.torchtext.cpp_loops import FUNCTION, LOOP, NO_FORM, RANGE, VECTOR_FUNCTION
 from traceview.torchtext.kernel_source import Repeated
@@ -151,6 +151,7 @@ def repeated(source: str) -> list[Repeated]:
     copies: dict[str, str] = {}
     # Function, its argument, one at a time? → nest of loops → evaluations, different values.
     found: dict[tuple[str, str, bool], dict[int, _Counted]] = defaultdict(dict)
+    steps: dict[str, int] = {}
     depth = nest = 0
     lines = source.splitlines()
     for at, line in enumerate(lines):
@@ -158,6 +159,7 @@ def repeated(source: str) -> list[Repeated]:
             if loop := LOOP.search(line):
                 nest = nest if scopes else at
                 known_range = None if loop["high"] is None else _range(loop)
+                steps[loop["name"]] = int(loop["step"] or 1)
                 scopes.append((depth, {loop["name"]: known_range}))
             elif ranges := list(RANGE.finditer(line)):
                 scopes.append((depth, {match["name"]: _range(match) for match in ranges}))
@@ -176,17 +178,15 @@ def repeated(source: str) -> list[Repeated]:
             known = {name: turn for name, turn in turns.items() if turn is not None}
             if called and len(known) == len(turns):
                 scalar = slow is not None or "std::" in called[0]
-                moved = _MOVED.match(called[0])
-                last = max((n for n, name in enumerate(known) if name in value.loops), default=0)
-                sizes = [len(turn) for turn in known.values()]
                 key = (called[1] or called[2], value.key, scalar)
                 counted = found[key].setdefault(nest, _Counted())
-                counted.evaluations += prod(sizes[: last + 1] if moved else sizes)
-                within = {name: places[name] for name in value.variables if name in places}
-                counted.looked_up |= bool(within)
-                known |= within
-                counted.values += prod(len(known[n]) for n in known if n in value.variables)
-                counted.spans.append(value.span(known))
+                if (
+                    scalar
+                ):  # in a loop over vectors, what is the same for all of one is computed once
+                    each = {n: steps[n] for n in known if n in steps and n not in value.variables}
+                else:
+                    each = {}
+                counted.add(value, known, places, each, moved=bool(_MOVED.match(called[0])))
         elif checked := _CHECKED.search(line):
             name: str | None = checked[1]
             while name in values:
@@ -211,13 +211,42 @@ class _Counted:
     """Evaluations for one expression in one nest of loops.
 
     ``values``: different ones by the loops that each depends on; ``spans``: the places that each
-    reads, first and last, None where more than one place decides.
+    reads, first and last, None where more than one place decides; ``seen``: the elements that they
+    are of.
     """
 
     evaluations: int = 0
     values: int = 0
     spans: list[tuple[int, int] | None] = field(default_factory=list)
+    seen: set[object] = field(default_factory=set)
     looked_up: bool = False
+
+    def add(
+        self,
+        value: _Value,
+        turns: Mapping[str, range],
+        places: Mapping[str, range],
+        steps: Mapping[str, int],
+        *,
+        moved: bool,
+    ) -> None:
+        """One more line that evaluates it, in loops with these ``turns``.
+
+        ``steps`` of those that take several of its values at once. ``places``: what loaded places
+        are within. ``moved``: the compiler takes the call out of loops that it does not depend on.
+        """
+        sizes = [ceil(len(turn) / steps.get(name, 1)) for name, turn in turns.items()]
+        last = max((n for n, name in enumerate(turns) if name in value.loops), default=0)
+        self.evaluations += prod(sizes[: last + 1] if moved else sizes)
+        within = {name: places[name] for name in value.variables if name in places}
+        self.looked_up |= bool(within)
+        known = {**turns, **within}
+        own = {name: turn for name, turn in known.items() if name in value.variables}
+        same = value.indices, frozenset(own.items())
+        if same not in self.seen:  # another loop may go through the same elements again
+            self.seen.add(same)
+            self.values += prod(map(len, own.values()))
+            self.spans.append(value.span(known))
 
     @property
     def distinct(self) -> int:
