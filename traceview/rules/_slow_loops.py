@@ -67,9 +67,9 @@ class Slow(NamedTuple):
         """By the cost; information where compiling helped: the loss is less than the gain."""
         return "info" if outcome(tables) == "helped" else severity(tables, self.lost_ms)
 
-    def weighs(self, step: float) -> bool:
-        """Whether it is so much of the compiled ``step`` that it counts though compiling helped."""
-        return self.lost_ms >= _MUCH * step
+    def weighs(self, tables: Tables) -> bool:
+        """Whether it is so much of a compiled step that it counts though compiling helped."""
+        return self.lost_ms >= _MUCH * (step_ms(tables, "compiled") or 1.0)
 
     def evidence(self, how: str) -> tuple[Evidence, ...]:
         """A line for each of the slowest kernels; ``how`` functions are computed, of a row."""

@@ -124,5 +124,5 @@ def check(
         snippet=_WARMED if smaller else _TWICE,
         remedy=("dynamic=False",) if smaller else (),
         also_at=tuple(found.places[1:4]),
-        weighs=found.weighs(step),
+        weighs=found.weighs(tables),
     )

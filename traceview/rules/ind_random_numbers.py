@@ -94,5 +94,5 @@ def check(
         snippet=Snippet("python", "torch._inductor.config.fallback_random = True"),
         remedy=("torch._inductor.config.fallback_random=True",),
         also_at=tuple(found.places[1:4]),
-        weighs=found.weighs(step_ms(tables, "compiled") or 1.0),
+        weighs=found.weighs(tables),
     )

@@ -169,5 +169,5 @@ def check(
         snippet=snippet,
         remedy=() if pooled or slowest["parts"] else (_STORE,),
         also_at=tuple(found.places[1:4]),
-        weighs=found.weighs(step),
+        weighs=found.weighs(tables),
     )

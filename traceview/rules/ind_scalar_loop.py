@@ -226,7 +226,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             what_to_do=what_to_do.format(length=length),
             snippet=None if name in _TWO_ARGUMENTS else pasted,
             also_at=tuple(found.places[1:4]),
-            weighs=found.weighs(step),
+            weighs=found.weighs(tables),
         )
 
 
