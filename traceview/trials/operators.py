@@ -424,12 +424,8 @@ def laid_out(source: Source, line: int) -> Changes:
             for each in ast.walk(node.value.slice)
         )
     ]
-    if not found or name in loaded(source.nodes):
-        return
-    at = source.top(function)
-    head = f"@torch.compiler.disable\ndef {name}(x):\n{STEP}return x.contiguous()\n\n\n"
-    marked = ((*source.span(node), f"{name}({source.of(node)})") for node in found)
-    yield [(at, at, head), *marked]
+    marked = [(*source.span(node), f"{name}({source.of(node)})") for node in found]
+    yield from _in_eager(source, function, name, "x.contiguous()", marked)
 
 
 def converted_first(source: Source, line: int) -> Changes:
@@ -445,9 +441,16 @@ def converted_first(source: Source, line: int) -> Changes:
         if (call.func.attr, [dotted(each) for each in call.args]) in _TO_FLOAT32
     ]
     marked = [(*span, f"{name}({argument})") for span, argument in found if argument in given]
+    yield from _in_eager(source, function, name, "x.float()", marked)
+
+
+def _in_eager(
+    source: Source, function: Function, name: str, result: str, marked: list[Change]
+) -> Changes:
+    """``marked`` places of ``function`` call a new ``name(x)``, which is never traced."""
     if marked and name not in loaded(source.nodes):
         at = source.top(function)
-        head = f"@torch.compiler.disable\ndef {name}(x):\n{STEP}return x.float()\n\n\n"
+        head = f"@torch.compiler.disable\ndef {name}(x):\n{STEP}return {result}\n\n\n"
         yield [(at, at, head), *marked]
 
 
