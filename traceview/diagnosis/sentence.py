@@ -163,8 +163,7 @@ def _remarks(
             known = [f"{milliseconds(ms)} {name}" for name, ms in sides if ms is not None]
             steps = plural(verdict.steps_timed, "step")
             if known:
-                clock = _clock(verdict)
-                yield f"A step takes {' and '.join(known)} ({clock}, {steps})."
+                yield f"A step takes {' and '.join(known)} ({_clock(verdict)}, {steps})."
         case "helped" | "hurt":
             if reason:
                 yield f"{reason}."

@@ -180,12 +180,9 @@ def repeated(source: str) -> list[Repeated]:
                 scalar = slow is not None or "std::" in called[0]
                 key = (called[1] or called[2], value.key, scalar)
                 counted = found[key].setdefault(nest, _Counted())
-                if (
-                    scalar
-                ):  # in a loop over vectors, what is the same for all of one is computed once
-                    each = {n: steps[n] for n in known if n in steps and n not in value.variables}
-                else:
-                    each = {}
+                # In a loop over vectors, what is the same for all of one is computed once for it.
+                same = (n for n in known if scalar and n in steps and n not in value.variables)
+                each = {name: steps[name] for name in same}
                 counted.add(value, known, places, each, moved=bool(_MOVED.match(called[0])))
         elif checked := _CHECKED.search(line):
             name: str | None = checked[1]

@@ -14,7 +14,7 @@ _FUSED = ("Adagrad", "Adam", "AdamW", "SGD")
 _FOREACH = ("ASGD", "Adadelta", "Adafactor", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop")
 #: As many as a small machine has cores for, next to the step.
 _WORKERS = 4
-#: Functions whose result only their arguments decide, and which nobody writes into.
+#: Functions whose result depends on their arguments alone, and is only read.
 _MAKERS = ("create_block_mask", "create_nested_block_mask")
 _MERGED = '''def _merged(groups):
     """Param groups with the same options are one."""
