@@ -4,6 +4,7 @@ import ast
 from textwrap import dedent
 
 import pytest
+import torch
 from msgspec.structs import replace
 from test_trials_remedies import finding
 
@@ -34,6 +35,105 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "memory that each step gives back": (
+        "mem-driver-calls",
+        "empty_cache",
+        """
+        def tidy():
+            gc.collect()
+            torch.cuda.empty_cache()
+        """,
+        """
+        def tidy():
+            gc.collect()
+        """,
+    ),
+    "weights that are others in each step": (
+        "cg-moved-input",
+        "param.data",
+        """
+        def install(net, genes):
+            for param, gene in zip(net.parameters(), genes):
+                param.data = gene * 2
+        """,
+        """
+        def install(net, genes):
+            for param, gene in zip(net.parameters(), genes):
+                param.data.copy_(gene * 2)
+        """,
+    ),
+    "sums that are read one by one": (
+        "ap-host-sync",
+        "hit[c]",
+        """
+        def update(self, pred, target):
+            for c in range(150):
+                same = target == c
+                self.all[c] += same.sum().item()
+                self.hit[c] += (same & (pred == c)).sum().item()
+            self.last = pred.sum().item()
+        """,
+        """
+        def update(self, pred, target):
+            for c in range(150):
+                same = target == c
+                self.all[c] += same.sum()
+                self.hit[c] += (same & (pred == c)).sum()
+            self.last = pred.sum().item()
+        """,
+    ),
+    "an optimizer for each weight": (
+        "ap-not-in-model",
+        "opts[p].step()",
+        """
+        opts = {p: torch.optim.AdamW([p], lr=3e-4, foreach=False) for p in net.parameters()}
+
+        def on_grad(p):
+            opts[p].step()
+        """,
+        """
+        opts = {p: torch.optim.AdamW([p], lr=3e-4, fused=True) for p in net.parameters()}
+
+        def on_grad(p):
+            opts[p].step()
+        """,
+    ),
+    "fewer digits on a CPU": (
+        "ap-not-in-model",
+        "net(x)",
+        """
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = net(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            other(x)
+        """,
+        """
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=False):
+            loss = net(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            other(x)
+        """,
+    ),
+    "a number that is worked out of an argument": (
+        "rc-python-constant",
+        "round(",
+        """
+        @torch.compile
+        def masked(day, share):
+            visible = round(share, 3)
+            return day * visible
+        """,
+        """
+        def masked(day, share):
+            return _masked_compiled(day, round(share, 3))
+
+
+        @torch.compile
+        def _masked_compiled(day, given):
+            visible = given
+            return day * visible
+        """,
+    ),
     "slices that a function gives out": (
         "ind-slice-gradients",
         "tuple(",
@@ -1668,6 +1768,65 @@ def test_what_is_wrong_says_what_its_remedy_fixes_and_comes_first():
     assert found[-1].name == "c=1"
     info = replace(wrong, severity="info")
     assert [one.fixes for one in offered([info], "/home/me")[0]] == [None]
+
+
+COMPLEX = """
+def phase(x):
+    return torch.exp(-1j * x)
+
+
+def turn(z, x):
+    return z * phase(x), z.real
+
+
+turned = torch.compile(turn, dynamic=False)
+"""
+
+
+def test_complex_numbers_are_computed_in_parts_with_the_same_results():
+    (made,) = written("ind-extern-dominated", COMPLEX, "exp(")
+    assert made.endswith("turned = torch.compile(_in_parts(turn), dynamic=False)\n")
+    assert "torch.exp(-_imaginary(1.0) * x)" in made
+    names = {}
+    code = (HEAD + made).replace("torch.compile(_in_parts(turn), dynamic=False)", "_in_parts(turn)")
+    exec(compile(code, "train.py", "exec"), names)
+    z, x = torch.randn(4, 3, dtype=torch.complex64).T.conj(), torch.randn(3, 4)
+    for own, plain in zip(names["turned"](z, x), names["turn"](z, x), strict=True):
+        torch.testing.assert_close(own, plain)
+
+
+def test_sums_into_a_few_places_are_made_in_many():
+    text = """
+    def fold(at, power):
+        return torch.zeros(BINS + 1, device="cuda").scatter_add(0, at + 1, power) / 2
+    """
+    (made,) = written("ind-slow-kernel", text, "scatter_add")
+    where = "(at + 1) * 1024 + torch.arange(power.shape[0], device=power.device) % 1024"
+    sums = f"scatter_add(0, {where}, power).view(-1, 1024).sum(1) / 2"
+    assert f'torch.zeros((BINS + 1) * 1024, device="cuda").{sums}' in made
+    assert written("ind-slow-kernel", text.replace("(0, at", "(1, at"), "scatter_add") == []
+
+
+def test_complex_numbers_of_a_decorated_function_are_computed_in_parts():
+    text = """
+    @torch.compile(dynamic=False)
+    def turn(z, x):
+        return z * torch.exp(2j * x)
+    """
+    (made,) = written("ind-extern-dominated", text, "exp(")
+    assert "\n@torch.compile(dynamic=False)\n@_in_parts\ndef turn(z, x):\n" in made
+    assert "torch.exp(_imaginary(2.0) * x)" in made
+
+
+def test_writes_into_buffers_are_left_to_eager():
+    text = """
+    @torch.compile
+    class Cube(torch.nn.Module):
+        def put(self, level, reading):
+            self.cube[level, 3] = reading
+    """
+    *_, made = written("ind-partial-write", text, "self.cube")
+    assert "        _write(self.cube, (level, 3), reading)\n" in made
 
 
 def test_writes_into_an_argument_are_left_to_eager():

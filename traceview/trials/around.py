@@ -296,16 +296,6 @@ def called_as_module(source: Source, line: int) -> Changes:
             yield [(*source.span(node), text)]
 
 
-def workers_kept(source: Source, line: int) -> Changes:
-    """``DataLoader(…, num_workers=2)`` keeps its worker processes for the next iterator."""
-    for call in source.all(ast.Call):
-        given = {each.arg for each in call.keywords}
-        if called(call).rpartition(".")[2] != "DataLoader" or not covers(call, line):
-            continue
-        if "num_workers" in given and not given & {"persistent_workers", None}:
-            yield [source.argument(call, "persistent_workers=True")]
-
-
 def cache_left_alone(source: Source, line: int) -> Changes:
     """A function with a cache of its own is called, not traced, so that its cache is used."""
     names = source.called_at(line)

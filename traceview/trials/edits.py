@@ -1,9 +1,10 @@
 """Changes of the user's source that follow from a finding: written here and tried, never applied.
 
-Each pattern is one function, in `traceview.trials.inside`, `operators`, `around`, `outside` or
-`loops`. It gives changes only where the source has exactly that pattern at the finding's line (or,
-for what concerns a whole file, in the finding's file), and nothing where it is in doubt. Whether a
-change gains anything, and whether the results stay the same, is for the trial to say.
+Each pattern is one function, in `traceview.trials.inside`, `operators`, `around`, `outside`,
+`loops` or `arithmetic`. It gives changes only where the source has exactly that pattern at the
+finding's line (or, for what concerns a whole file, in the finding's file), and nothing where it is
+in doubt. Whether a change gains anything, and whether the results stay the same, is for the trial
+to say.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from traceview.derive.syntax import ReadSource
 from traceview.diagnosis.ruling import unified
 from traceview.rules.finding import Finding
 from traceview.torchtext.frames import NOTEBOOK_CELL
-from traceview.trials import around, inside, loops, operators, outside
+from traceview.trials import arithmetic, around, inside, loops, operators, outside
 from traceview.trials.source import Changes, Source
 
 
@@ -53,7 +54,7 @@ _OUTSIDE = Pattern(inside.worked_out_outside)
 _APPENDED = Pattern(inside.kept_outside)
 _ONCE = Pattern(inside.made_once, "memory: what is made is kept for each argument")
 _FAKE = Pattern(inside.with_fake, "a result of another shape than the argument's is an error")
-_RATE = Pattern(inside.rate_in_tensor)
+_RATE = Pattern(arithmetic.rate_in_tensor)
 #: What Dynamo can't start in, and could start around or in the original of.
 _ELSEWHERE = (
     Pattern(operators.transform_compiled),
@@ -120,7 +121,14 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(outside.written_apart),
         Pattern(outside.tensors_of_their_own, "memory: the views are copied", alone=True),
     ),
-    "ind-extern-dominated": (Pattern(around.traced_operator), Pattern(inside.solved_apart)),
+    "ind-extern-dominated": (
+        *(Pattern(around.traced_operator), Pattern(inside.solved_apart)),
+        Pattern(arithmetic.in_parts, "torch's ComplexTensor is private, and may change"),
+    ),
+    "ind-slow-kernel": (Pattern(arithmetic.added_apart, "memory: 1,024 places for each sum"),),
+    "cg-moved-input": (Pattern(loops.written_into_data, "values are copied in each call"),),
+    "mem-driver-calls": (Pattern(loops.memory_kept, "memory: what is freed stays reserved"),),
+    "ap-host-sync": (Pattern(loops.counted_on_device, "sums are tensors"),),
     "ap-debug-switch": (Pattern(around.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
     "ind-whole-copy": (
@@ -133,7 +141,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(around.saved_on_device, "memory: saved tensors stay on the device"),
     ),
     "ind-slower-library": (Pattern(operators.scattered),),
-    "ind-fft-length": (Pattern(outside.fast_length, "a result that is not cut is longer"),),
+    "ind-fft-length": (Pattern(arithmetic.fast_length, "a result that is not cut is longer"),),
     "ind-misaligned-copy": (Pattern(operators.copied_first),),
     "ind-unaligned-product": (
         Pattern(operators.copied_first, "memory: the slice is there a second time"),
@@ -142,7 +150,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(operators.causal_without_mask, "padding that the mask hides is hidden no longer"),
     ),
     "ind-wide-attention": (
-        Pattern(outside.attention_of_narrow_values, "results have the digits of 16 bits"),
+        Pattern(arithmetic.attention_of_narrow_values, "results have the digits of 16 bits"),
     ),
     "rc-python-constant": (_OUTSIDE, _RATE),
     "rc-limit-hit": (_RATE,),
@@ -151,14 +159,16 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "rc-backend-mismatch": (_ONCE,),
     "rc-container-length": (_APPENDED, _OUTSIDE),
     "ap-promoted-float64": (
-        Pattern(outside.cast_where_made, "results have the digits of float32"),
+        Pattern(arithmetic.cast_where_made, "results have the digits of float32"),
     ),
     "ap-call-overhead": (Pattern(outside.caller_compiled, "compile time: the loop is unrolled"),),
     "ap-not-in-model": (
-        Pattern(around.workers_kept, "memory: the worker processes stay", alone=True),
+        Pattern(loops.workers_kept, "memory: the worker processes stay", alone=True),
         Pattern(loops.loaded_by_workers, "random numbers of loaders are others", alone=True),
         Pattern(loops.made_before_loop),
         Pattern(loops.stacked_first),
+        Pattern(loops.counted_on_device, "sums are tensors"),
+        Pattern(arithmetic.without_autocast, "memory: values of 32 bits"),
         Pattern(loops.groups_merged, "options are no longer a parameter's own", alone=True),
         Pattern(loops.fused_optimizer, alone=True),
         Pattern(outside.remembered, "memory: a result is kept for each argument"),

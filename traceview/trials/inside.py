@@ -41,6 +41,8 @@ _EACH = frozenset(
     ]
 )
 _INDICES = ("argsort",)
+#: They make another number of one.
+_OF_NUMBERS = ("int", "round")
 _LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
 
 
@@ -359,25 +361,6 @@ def worked_out_outside(source: Source, line: int) -> Changes:
         ]
 
 
-def rate_in_tensor(source: Source, _line: int) -> Changes:
-    """A learning rate that a scheduler changes under a compiled ``optimizer.step`` is a tensor."""
-    scheduled = any("lr_scheduler." in called(each) for each in source.all(ast.Call))
-    stepping = any(
-        dotted(part).endswith(".step") for call in source.compile_calls() for part in call.args
-    )
-    rates = [
-        keyword.value
-        for call in source.all(ast.Call)
-        if called(call).startswith(("torch.optim.", "optim."))
-        for keyword in call.keywords
-        if keyword.arg == "lr"
-        and isinstance(keyword.value, ast.Constant)
-        and isinstance(keyword.value.value, float)
-    ]
-    if scheduled and stepping and len(rates) == 1 and source.imports("torch"):
-        yield [(*source.span(rates[0]), f"torch.tensor({source.of(rates[0])})")]
-
-
 def made_once(source: Source, _line: int) -> Changes:
     """A function that makes a class or function on each call keeps what it made."""
     made = {
@@ -455,6 +438,11 @@ def _lookups(source: Source, line: int) -> Iterator[tuple[Function, ast.expr]]:
         if dotted(owner) in known - set(given) and names and names <= set(given) - {"self"}:
             yield function, value
     given = source.parameters(inner) if inner is not None else None
+    for call in source.all(ast.Call):  # Dynamo works it out while compiling
+        names = loaded([call]) - {dotted(call.func)}
+        worked_out = dotted(call.func) in _OF_NUMBERS and names <= set(given or ()) - {"self"}
+        if inner is not None and source.owner(call) is inner and worked_out:
+            yield inner, call
     for test in source.all(ast.Compare):  # ``key in table``: what else is in there decides nothing
         asks = len(test.ops) == 1 and isinstance(test.ops[0], ast.In | ast.NotIn)
         asks &= loaded([test]) <= set(given or ()) - {"self"}

@@ -14,6 +14,8 @@ _FUSED = ("Adagrad", "Adam", "AdamW", "SGD")
 _FOREACH = ("ASGD", "Adadelta", "Adafactor", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop")
 #: As many as a small machine has cores for, next to the step.
 _WORKERS = 4
+#: With them, it is said already whether workers are kept, or it may be.
+_KEPT = frozenset({"persistent_workers", None})
 #: Functions whose result depends on their arguments alone, and is only read.
 _MAKERS = ("create_block_mask", "create_nested_block_mask")
 _MERGED = '''def _merged(groups):
@@ -67,7 +69,7 @@ def groups_merged(source: Source, line: int) -> Changes:
     lambdas = any(called(each).rpartition(".")[2] == "LambdaLR" for each in source.all(ast.Call))
     for call in _optimizers(source, line):
         given = call.args[0] if call.args else None
-        plain = given is not None and called(given).rpartition(".")[2] == "parameters"
+        plain = called(given).rpartition(".")[2] == "parameters" or isinstance(given, ast.List)
         if given is not None and not (plain or by_number or lambdas):
             at, merged = source.top(call), f"_merged({source.of(given)})"
             yield [(at, at, _MERGED), (*source.span(given), merged)]
@@ -81,14 +83,20 @@ def _optimizers(source: Source, line: int) -> list[ast.Call]:
         if called(call).startswith(("torch.optim.", "optim."))
         and "lr_scheduler" not in called(call)
     ]
-    here = {name.rpartition(".")[0] for name in source.called_at(line) if name.endswith(".step")}
+    stepped = [
+        call.func.value
+        for call in source.all(ast.Call)
+        if call.lineno == line
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "step"
+    ]
+    here = {dotted(each) for each in stepped}
     named = [
         call
         for call in makers
         if isinstance(above := source.parents[call], ast.Assign)
         and here & {dotted(target) for target in above.targets}
     ]
-    return named if len(named) == 1 else makers if here and len(makers) == 1 else []
+    return named if len(named) == 1 else makers if stepped and len(makers) == 1 else []
 
 
 def stacked_first(source: Source, line: int) -> Changes:
@@ -111,9 +119,17 @@ def stacked_first(source: Source, line: int) -> Changes:
         yield [(at, at, _STACKED), *named]
 
 
+def workers_kept(source: Source, line: int) -> Changes:
+    """``DataLoader(…, num_workers=2)`` keeps its worker processes for the next iterator."""
+    for call in _loaders(source):
+        given = {each.arg for each in call.keywords}
+        if covers(call, line) and "num_workers" in given and not given & _KEPT:
+            yield [source.argument(call, "persistent_workers=True")]
+
+
 def loaded_by_workers(source: Source, line: int) -> Changes:
     """``DataLoader(data)``, whose batches the step's own process makes, gets worker processes."""
-    loaders = [e for e in source.all(ast.Call) if called(e).rpartition(".")[2] == "DataLoader"]
+    loaders = _loaders(source)
     for call in loaders:
         above = source.parents[call]
         made = {dotted(each) for each in above.targets} if isinstance(above, ast.Assign) else set()
@@ -130,6 +146,10 @@ def loaded_by_workers(source: Source, line: int) -> Changes:
             yield [(*source.span(number), text)]
         elif call.args or call.keywords:
             yield [source.argument(call, text)]
+
+
+def _loaders(source: Source) -> list[ast.Call]:
+    return [e for e in source.all(ast.Call) if called(e).rpartition(".")[2] == "DataLoader"]
 
 
 def made_before_loop(source: Source, line: int) -> Changes:
@@ -175,6 +195,37 @@ def taken_at_once(source: Source, line: int) -> Changes:
             if parts not in loaded([source.tree]) | stored([source.tree]):
                 new = [(*source.span(node), f"{parts}[{counter}]") for node in found[key]]
                 yield [(at, at, f"{pad}{parts} = {name}.unbind({dim})\n"), *new]
+
+
+def counted_on_device(source: Source, line: int) -> Changes:
+    """``total[c] += x.sum().item()`` → tensors are added, and nothing waits for the device."""
+    function = source.function_at(line)
+    changes = []
+    for node in ast.walk(function) if function is not None else ():
+        match node:
+            case ast.AugAssign(
+                op=ast.Add(), value=ast.Call(func=ast.Attribute(value=tensor, attr="item")) as value
+            ):
+                changes.append((*source.span(value), source.of(tensor)))
+    yield changes
+
+
+def memory_kept(source: Source, line: int) -> Changes:
+    """``torch.cuda.empty_cache()`` in each step goes."""
+    node = source.at(line, ast.Expr)
+    if node is not None and called(node.value) == "torch.cuda.empty_cache":
+        yield [source.removed(node)]
+
+
+def written_into_data(source: Source, line: int) -> Changes:
+    """``param.data = new`` → ``param.data.copy_(new)``, which leaves the address as it is."""
+    function = source.function_at(line)
+    for node in ast.walk(function) if function is not None else ():
+        if isinstance(node, ast.Assign) and covers(node, line):
+            target = node.targets[0]
+            if isinstance(target, ast.Attribute) and target.attr == "data":
+                text = f"{source.of(target)}.copy_({source.of(node.value)})"
+                yield [(*source.span(node), text)]
 
 
 def _ranges(source: Source, line: int) -> Iterator[tuple[str, ast.stmt, list[ast.AST], set[str]]]:

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
-    ATTENTION,
     DRAWS,
     PURE,
-    SIMPLE,
     STEP,
     Changes,
     Function,
@@ -24,9 +22,7 @@ from traceview.trials.source import (
 _COPIERS = ("copy.deepcopy", "deepcopy", "pickle.loads")
 #: Methods of a module that return it.
 _KEEP_MODULE = ("cpu", "cuda", "eval", "requires_grad_", "to", "train")
-#: Calls that only work out a result, of builtins and of values.
-#: Calls that keep the dtype of what numpy made.
-_OF_NUMPY = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
+#: Calls that only work out a result, of values.
 _PURE_METHODS = frozenset(
     [
         *("count", "decode", "encode", "endswith", "float", "index", "items", "keys", "long"),
@@ -370,70 +366,6 @@ def _changed(source: Source, but: ast.AST) -> set[str]:
     return found
 
 
-def cast_where_made(source: Source, line: int) -> Changes:
-    """``torch.from_numpy(table)`` → float32, where the statement at ``line`` reads what it makes.
-
-    Made as a name of the module, or as an attribute or buffer of the class of the method; once.
-    """
-    statement, function = source.at(line, ast.stmt), source.function_at(line)
-    if statement is None or function is None:
-        return
-    read = {source.of(each) for each in ast.walk(statement) if isinstance(each, ast.expr)}
-    owner = source.class_of(function)
-    made: dict[str, list[ast.expr]] = {}
-    for node in [*source.tree.body, *(ast.walk(owner) if owner else ())]:
-        match node:
-            case ast.Assign(targets=[target], value=value) if dotted(target) in read:
-                made.setdefault(dotted(target), []).append(value)
-            case ast.Call(args=[ast.Constant(value=str(name)), value]):
-                if dotted(node.func) == "self.register_buffer" and f"self.{name}" in read:
-                    made.setdefault(f"self.{name}", []).append(value)
-    for values in made.values():
-        if len(values) == 1 and called(values[0]) in _OF_NUMPY:
-            _, end = source.span(values[0])
-            yield [(end, end, ".float()")]
-
-
-def attention_of_narrow_values(source: Source, line: int) -> Changes:
-    """``attention(q, k, v.to(q.dtype))`` → ``attention(q.to(v.dtype), k.to(v.dtype), v)``.
-
-    Where the values are cast in the call itself, to the dtype of a tensor or to float32.
-    """
-    for call in source.all(ast.Call):
-        if called(call).rpartition(".")[2] != ATTENTION or not covers(call, line):
-            continue
-        match call.args[:3]:
-            case [queries, keys, ast.Call(func=ast.Attribute(value=values, attr=method)) as cast]:
-                name, given = dotted(values), [dotted(each) for each in cast.args]
-            case _:
-                continue
-        to_tensors = len(given) == 1 and given[0].endswith(".dtype")
-        wide = (method == "to" and (to_tensors or given == ["torch.float32"])) or (
-            method == "float" and not given
-        )
-        if name and wide and not cast.keywords:
-            changes = [(*source.span(cast), name)]
-            for each in (queries, keys):
-                text = source.of(each) if isinstance(each, SIMPLE) else f"({source.of(each)})"
-                changes.append((*source.span(each), f"{text}.to({name}.dtype)"))
-            yield changes
-
-
-def fast_length(source: Source, line: int) -> Changes:
-    """``N = a + b``, a length that a transform at ``line`` asks for → the next one that is fast.
-
-    It has no other factors than 2, 3 and 5.
-    """
-    here = [each for each in source.all(ast.Call) if covers(each, line)]
-    asked = {dotted(each.value) for call in here for each in call.keywords if each.arg == "n"}
-    for name in sorted(asked - {""}):
-        made = [n for n in source.all(ast.Assign) if [dotted(t) for t in n.targets] == [name]]
-        if len(made) == 1:
-            text = source.of(made[0].value)
-            fast = f"next(n for n in range({text}, 2 * ({text})) if 30**30 % n == 0)"
-            yield [(*source.span(made[0].value), fast)]
-
-
 def tensors_of_their_own(source: Source, _line: int) -> Changes:
     """``a, b = pair.unbind(2)`` → copies, which share no memory; nothing else uses ``pair``."""
     for node in source.all(ast.Assign):
@@ -448,7 +380,10 @@ def tensors_of_their_own(source: Source, _line: int) -> Changes:
 
 
 def written_apart(source: Source, line: int) -> Changes:
-    """``x[i, 2:4] = y`` into an argument is left to eager, which writes no more than that."""
+    """``x[i, 2:4] = y`` into an argument, or an attribute, is left to eager.
+
+    It writes no more than that.
+    """
     function, name = source.function_at(line), "_write"
     if function is None or name in loaded(source.nodes) or not source.imports("torch"):
         return
@@ -457,7 +392,8 @@ def written_apart(source: Source, line: int) -> Changes:
         (node, target)
         for node in ast.walk(function)
         if isinstance(node, ast.Assign)
-        if isinstance(target := node.targets[0], ast.Subscript) and dotted(target.value) in given
+        if isinstance(target := node.targets[0], ast.Subscript)
+        if dotted(target.value) in given or dotted(target.value).startswith("self.")
     ]
     body = f"def {name}(x, index, value):\n{STEP}x[index] = value\n\n\n"
     at, changes = source.top(function), []

@@ -1,0 +1,217 @@
+"""Changes of what numbers are computed with: complex ones in parts, fewer digits, other lengths."""
+
+from __future__ import annotations
+
+import ast
+
+from traceview.derive.syntax import covers
+from traceview.trials.source import (
+    ATTENTION,
+    SIMPLE,
+    Change,
+    Changes,
+    Function,
+    Source,
+    called,
+    dotted,
+)
+
+#: Calls that keep the dtype of what numpy made.
+_OF_NUMPY = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
+#: Places for each sum, so that as many threads do not wait for one address.
+_PLACES = 1024
+#: What only complex tensors have, or are made by.
+_COMPLEX = frozenset(
+    ["complex", "complex64", "complex128", "conj", "imag", "polar", "view_as_complex"]
+)
+_PARTS = '''def _in_parts(function):
+    """Complex tensors are pairs of real ones in it, which Inductor has code for."""
+
+    def split(x):
+        if not (torch.is_tensor(x) and x.is_complex()):
+            return x
+        return ComplexTensor(*torch.view_as_real(x.resolve_conj()).unbind(-1))
+
+    def joined(x):
+        if not isinstance(x, ComplexTensor):
+            return x
+        return torch.view_as_complex(torch.stack([x.re, x.im], -1))
+
+    @functools.wraps(function)
+    def inner(*args, **kwargs):
+        args, kwargs = tree_map(split, (args, kwargs))
+        return tree_map(joined, function(*args, **kwargs))
+
+    return inner
+
+
+def _imaginary(x):
+    if torch.compiler.is_compiling():
+        return ComplexTensor(torch.tensor(0.0), torch.tensor(x))
+    return complex(0.0, x)
+
+
+'''
+_PARTS_FROM = """from torch._subclasses.complex_tensor import ComplexTensor
+from torch.utils._pytree import tree_map
+"""
+
+
+def cast_where_made(source: Source, line: int) -> Changes:
+    """``torch.from_numpy(table)`` → float32, where the statement at ``line`` reads what it makes.
+
+    Made as a name of the module, or as an attribute or buffer of the class of the method; once.
+    """
+    statement, function = source.at(line, ast.stmt), source.function_at(line)
+    if statement is None or function is None:
+        return
+    read = {source.of(each) for each in ast.walk(statement) if isinstance(each, ast.expr)}
+    owner = source.class_of(function)
+    made: dict[str, list[ast.expr]] = {}
+    for node in [*source.tree.body, *(ast.walk(owner) if owner else ())]:
+        match node:
+            case ast.Assign(targets=[target], value=value) if dotted(target) in read:
+                made.setdefault(dotted(target), []).append(value)
+            case ast.Call(args=[ast.Constant(value=str(name)), value]):
+                if dotted(node.func) == "self.register_buffer" and f"self.{name}" in read:
+                    made.setdefault(f"self.{name}", []).append(value)
+    for values in made.values():
+        if len(values) == 1 and called(values[0]) in _OF_NUMPY:
+            _, end = source.span(values[0])
+            yield [(end, end, ".float()")]
+
+
+def attention_of_narrow_values(source: Source, line: int) -> Changes:
+    """``attention(q, k, v.to(q.dtype))`` → ``attention(q.to(v.dtype), k.to(v.dtype), v)``.
+
+    Where the values are cast in the call itself, to the dtype of a tensor or to float32.
+    """
+    for call in source.all(ast.Call):
+        if called(call).rpartition(".")[2] != ATTENTION or not covers(call, line):
+            continue
+        match call.args[:3]:
+            case [queries, keys, ast.Call(func=ast.Attribute(value=values, attr=method)) as cast]:
+                name, given = dotted(values), [dotted(each) for each in cast.args]
+            case _:
+                continue
+        to_tensors = len(given) == 1 and given[0].endswith(".dtype")
+        wide = (method == "to" and (to_tensors or given == ["torch.float32"])) or (
+            method == "float" and not given
+        )
+        if name and wide and not cast.keywords:
+            changes = [(*source.span(cast), name)]
+            for each in (queries, keys):
+                changes.append((*source.span(each), f"{_alone(source, each)}.to({name}.dtype)"))
+            yield changes
+
+
+def fast_length(source: Source, line: int) -> Changes:
+    """``N = a + b``, a length that a transform at ``line`` asks for → the next one that is fast.
+
+    It has no other factors than 2, 3 and 5.
+    """
+    here = [each for each in source.all(ast.Call) if covers(each, line)]
+    asked = {dotted(each.value) for call in here for each in call.keywords if each.arg == "n"}
+    for name in sorted(asked - {""}):
+        made = [n for n in source.all(ast.Assign) if [dotted(t) for t in n.targets] == [name]]
+        if len(made) == 1:
+            text = source.of(made[0].value)
+            fast = f"next(n for n in range({text}, 2 * ({text})) if 30**30 % n == 0)"
+            yield [(*source.span(made[0].value), fast)]
+
+
+def rate_in_tensor(source: Source, _line: int) -> Changes:
+    """A learning rate that a scheduler changes under a compiled ``optimizer.step`` is a tensor."""
+    scheduled = any("lr_scheduler." in called(each) for each in source.all(ast.Call))
+    stepping = any(
+        dotted(part).endswith(".step") for call in source.compile_calls() for part in call.args
+    )
+    rates = [
+        keyword.value
+        for call in source.all(ast.Call)
+        if called(call).startswith(("torch.optim.", "optim."))
+        for keyword in call.keywords
+        if keyword.arg == "lr"
+        and isinstance(keyword.value, ast.Constant)
+        and isinstance(keyword.value.value, float)
+    ]
+    if scheduled and stepping and len(rates) == 1 and source.imports("torch"):
+        yield [(*source.span(rates[0]), f"torch.tensor({source.of(rates[0])})")]
+
+
+def in_parts(source: Source, line: int) -> Changes:
+    """Complex numbers of compiled functions are pairs of real tensors, by torch's ComplexTensor.
+
+    ``1j`` is one as well, where it is multiplied by a real tensor.
+    """
+    functions = {each.name: each for each in source.all(Function)}
+    found: list[Change] = []
+    begins: list[int] = []
+    for function in source.all(Function):
+        if marks := source.compiling(function):
+            end = source.lines([marks[-1]])[1]
+            found.append((end, end, f"{source.indent(marks[-1])}@_in_parts\n"))
+            begins.append(source.top(function))
+    for call in source.compile_calls():
+        given = call.args[0] if call.args else None
+        if given is not None and dotted(given) in functions:
+            found.append((*source.span(given), f"_in_parts({source.of(given)})"))
+            begins.append(source.top(functions[dotted(given)]))
+    known = {each.attr for each in source.all(ast.Attribute)}
+    imaginary = [
+        (node, node.value.imag)
+        for node in source.all(ast.Constant)
+        if isinstance(node.value, complex)
+    ]
+    is_complex = source.function_at(line) is not None and (imaginary or known & _COMPLEX)
+    if not (begins and is_complex and source.imports("torch")):
+        return
+    for node, value in imaginary:
+        if source.owner(node) is not None:
+            found.append((*source.span(node), f"_imaginary({value})"))
+    at = min(begins)
+    yield [*source.importing("functools"), (at, at, f"{_PARTS_FROM}\n\n{_PARTS}"), *found]
+
+
+def without_autocast(source: Source, line: int) -> Changes:
+    """``with torch.autocast("cpu", …):`` around ``line`` casts nothing."""
+    for node in source.all(ast.With):
+        for item in node.items if covers(node, line) else ():
+            call = item.context_expr
+            if isinstance(call, ast.Call) and called(call).rpartition(".")[2] == "autocast":
+                device = next((each for each in call.args[:1]), None)
+                named = {each.arg: each.value for each in call.keywords}
+                device = device or named.get("device_type")
+                if getattr(device, "value", "") == "cpu" and "enabled" not in named:
+                    yield [source.argument(call, "enabled=False")]
+
+
+def added_apart(source: Source, line: int) -> Changes:
+    """``torch.zeros(n).scatter_add(0, at, x)`` → into many tensors, which are added then.
+
+    Where n is small, all threads add to the same few addresses.
+    """
+    for call in source.all(ast.Call):
+        match call:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Call(args=[size]) as made, attr=how),
+                args=[ast.Constant(value=0), index, values],
+            ) if how in ("index_add", "scatter_add") and called(made) == "torch.zeros":
+                pass
+            case _:
+                continue
+        if not covers(call, line) or not dotted(values):
+            continue
+        x = source.of(values)
+        place = f"torch.arange({x}.shape[0], device={x}.device) % {_PLACES}"
+        end = source.span(call)[1]
+        yield [
+            (*source.span(size), f"{_alone(source, size)} * {_PLACES}"),
+            (*source.span(index), f"{_alone(source, index)} * {_PLACES} + {place}"),
+            (end, end, f".view(-1, {_PLACES}).sum(1)"),
+        ]
+
+
+def _alone(source: Source, node: ast.expr) -> str:
+    """Its text, in parentheses where what follows would take a part of it."""
+    return source.of(node) if isinstance(node, SIMPLE) else f"({source.of(node)})"
