@@ -8,7 +8,6 @@ from traceview.derive.syntax import covers
 from traceview.trials.source import (
     ATTENTION,
     SIMPLE,
-    Change,
     Changes,
     Function,
     Source,
@@ -39,6 +38,8 @@ _PARTS = '''def _in_parts(function):
 
     @functools.wraps(function)
     def inner(*args, **kwargs):
+        if not torch.compiler.is_compiling():
+            return function(*args, **kwargs)
         args, kwargs = tree_map(split, (args, kwargs))
         return tree_map(joined, function(*args, **kwargs))
 
@@ -140,37 +141,42 @@ def rate_in_tensor(source: Source, _line: int) -> Changes:
 
 
 def in_parts(source: Source, line: int) -> Changes:
-    """Complex numbers of compiled functions are pairs of real tensors, by torch's ComplexTensor.
+    """Complex numbers of the function around ``line`` are pairs of real tensors where it compiles.
 
-    ``1j`` is one as well, where it is multiplied by a real tensor.
+    By torch's ComplexTensor. ``1j`` is one as well, there and in what it calls.
     """
-    functions = {each.name: each for each in source.all(Function)}
-    found: list[Change] = []
-    begins: list[int] = []
-    for function in source.all(Function):
-        if marks := source.compiling(function):
-            end = source.lines([marks[-1]])[1]
-            found.append((end, end, f"{source.indent(marks[-1])}@_in_parts\n"))
-            begins.append(source.top(function))
-    for call in source.compile_calls():
-        given = call.args[0] if call.args else None
-        if given is not None and dotted(given) in functions:
-            found.append((*source.span(given), f"_in_parts({source.of(given)})"))
-            begins.append(source.top(functions[dotted(given)]))
-    known = {each.attr for each in source.all(ast.Attribute)}
+    function = source.function_at(line)
+    if function is None:
+        return
+    inside = _reached(source, function)
     imaginary = [
         (node, node.value.imag)
-        for node in source.all(ast.Constant)
-        if isinstance(node.value, complex)
+        for each in inside
+        for node in ast.walk(each)
+        if isinstance(node, ast.Constant) and isinstance(node.value, complex)
     ]
-    is_complex = source.function_at(line) is not None and (imaginary or known & _COMPLEX)
-    if not (begins and is_complex and source.imports("torch")):
-        return
-    for node, value in imaginary:
-        if source.owner(node) is not None:
-            found.append((*source.span(node), f"_imaginary({value})"))
-    at = min(begins)
-    yield [*source.importing("functools"), (at, at, f"{_PARTS_FROM}\n\n{_PARTS}"), *found]
+    known = {each.attr for each in source.all(ast.Attribute)}
+    if (imaginary or known & _COMPLEX) and source.imports("torch"):
+        top, begin = source.top(function), source.span(function)[0]
+        yield [
+            *source.importing("functools"),
+            (top, top, f"{_PARTS_FROM}\n\n{_PARTS}"),
+            (begin, begin, f"@_in_parts\n{source.indent(function)}"),
+            *((*source.span(node), f"_imaginary({value})") for node, value in imaginary),
+        ]
+
+
+def _reached(source: Source, function: Function) -> list[Function]:
+    """It, and the functions of this file that it calls, directly or not."""
+    functions = {each.name: each for each in source.all(Function)}
+    found, todo = list[Function](), [function]
+    while todo:
+        one = todo.pop()
+        if one not in found:
+            found.append(one)
+            names = {dotted(n).rpartition(".")[2] for n in ast.walk(one) if isinstance(n, ast.expr)}
+            todo += [functions[name] for name in names & functions.keys()]
+    return found
 
 
 def without_autocast(source: Source, line: int) -> Changes:

@@ -129,6 +129,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "cg-moved-input": (Pattern(loops.written_into_data, "values are copied in each call"),),
     "mem-driver-calls": (Pattern(loops.memory_kept, "memory: what is freed stays reserved"),),
     "ap-host-sync": (Pattern(loops.counted_on_device, "sums are tensors"),),
+    "ap-launch-bound": (Pattern(inside.condition_by_where, "both sides are computed"),),
     "ap-debug-switch": (Pattern(around.without_variable, "torch looks for no errors"),),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
     "ind-whole-copy": (

@@ -82,6 +82,17 @@ def choice_by_where(source: Source, line: int) -> Changes:
     yield [(*source.lines([node]), "".join(rows))]
 
 
+def condition_by_where(source: Source, _line: int) -> Changes:
+    """``torch.cond(p, f, g, (x,))``, which reads p on the host → ``torch.where(p, f(x), g(x))``."""
+    for call in source.all(ast.Call):
+        match call:
+            case ast.Call(args=[test, ast.Name() as yes, ast.Name() as no, ast.Tuple(elts=given)]):
+                passed = ", ".join(source.of(each) for each in given)
+                text = f"{source.of(test)}, {yes.id}({passed}), {no.id}({passed})"
+                if called(call) == "torch.cond":
+                    yield [(*source.span(call), f"torch.where({text})")]
+
+
 def asserted(source: Source, line: int) -> Changes:
     """``if TENSOR: raise …`` → ``torch._assert_async``, unless something catches the error."""
     node = source.at(line, ast.If)
