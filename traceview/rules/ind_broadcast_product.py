@@ -47,6 +47,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from traceview.derive.facts.rows import timed_scale
 from traceview.derive.limits.ceilings import Ceilings, ceilings_of
 from traceview.rules._gain import locations, paced
 from traceview.rules._starts import of_keys
@@ -207,8 +208,8 @@ _MULTIPLIED = Snippet("python", "a @ b  # not (a[:, :, None] * b[None]).sum(1)")
 def computed(tables: Tables) -> Iterator[Computed]:
     """Each such product of compiled code, with its part of the kernels that compute it."""
     counts = first_rank(rows(tables, "step_counts", stance="compiled"))
-    profiled, timed = (counts[0][key] if counts else None for key in ("step_ms", "timed_step_ms"))
-    scale = min(1.0, timed / profiled) if timed and profiled else 1.0
+    timed, profiled = (counts[0][key] if counts else None for key in ("timed_step_ms", "step_ms"))
+    scale = timed_scale(timed, profiled) or 1.0
     ran: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
         plain = re.sub(PROFILED_CPP, r"\1", row["name"])

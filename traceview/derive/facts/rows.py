@@ -94,6 +94,14 @@ def ratio(tables: Tables) -> float | None:
     return 1 / speedup if speedup else None
 
 
+def timed_scale(timed: float | None, profiled: float | None) -> float | None:
+    """What a part of a step takes as timed for each ms of it as profiled; None: not known.
+
+    At most 1: the profiler makes no step faster.
+    """
+    return min(1.0, timed / profiled) if timed and profiled else None
+
+
 def step_ms(tables: Tables, stance: str) -> float | None:
     """Median step of a stance from the timed blocks, else as profiled."""
     found = measured(tables)
