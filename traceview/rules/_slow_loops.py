@@ -27,13 +27,12 @@ from traceview.rules.kit import (
 )
 from traceview.words.text import listed
 
+#: Column with what they lose → why it is at most that.
 _POTENTIAL = {
     "repeated_ms": "at most, by the eager operators' time for as many values",
     "drawn_ms": "what they take in generated kernels less the eager operators' time for as many",
     "idle_ms": "at most, by the part of the device that has nothing to do meanwhile",
 }
-
-
 #: Part of a compiled step from which a loss is ranked by its cost, whatever compiling gained.
 _MUCH = 0.20
 
