@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, having
 
 #: Rows are shared by everything that reads the table: never change one.
@@ -37,6 +38,12 @@ def called_in(ops: pl.DataFrame, begin: str) -> pl.DataFrame:
     """Of rows of ``cpu_ops`` those that one whose name begins so calls itself."""
     within = ops.filter(pl.col("name").str.starts_with(begin)).select(parent_id="op_id")
     return ops.join(within.unique(), on="parent_id", how="semi")
+
+
+def ran_generated(tables: Tables) -> pl.DataFrame | None:
+    """Rows of ``matched_kernels`` that Inductor wrote, of every pass and rank; None: no profile."""
+    found = tables["matched_kernels"]
+    return None if found.is_empty() else found.filter(GENERATED, stance="compiled")
 
 
 def measured_pass(tables: Tables) -> str | None:

@@ -28,9 +28,8 @@ from traceview.derive.facts.partial_writes import (
     part_of,
     with_changes,
 )
-from traceview.derive.facts.rows import timed_scale
+from traceview.derive.facts.rows import ran_generated, timed_scale
 from traceview.derive.origins.tree import nearest, parents
-from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
 from traceview.torchtext import marks
 from traceview.torchtext.cpp_work import work_of
@@ -70,9 +69,8 @@ class Slices(NamedTuple):
 
 def slice_gradients(tables: Tables) -> pl.DataFrame | None:
     """Table ``slice_gradients``; None where no step was profiled."""
-    if tables["matched_kernels"].is_empty():
+    if (ran := ran_generated(tables)) is None:
         return None
-    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     steps = tables["step_counts"].filter(stance="compiled").iter_rows(named=True)
     scales = {
         (row["pass"], row["rank"]): timed_scale(row["timed_step_ms"], row["step_ms"])
