@@ -21,6 +21,7 @@ from traceview.rules.kit import (
     frame,
     milliseconds,
     rows,
+    short,
     step_ms,
 )
 from traceview.torchtext import marks
@@ -169,6 +170,12 @@ def location(text: str) -> Location | None:
 def locations(texts: Iterable[str | None]) -> list[Location]:
     """The lines that tables name as ``file:line``, each once, in order."""
     return list(dict.fromkeys(filter(None, (location(text or "") for text in texts))))
+
+
+def at_first(*places: Location | None) -> str:
+    """`` at model.py:14``, behind a name: the first place that is known; else nothing."""
+    known = next(filter(None, places), None)
+    return f" at {short(known)}" if known else ""
 
 
 def compiled_rows(tables: Tables, name: str) -> pl.DataFrame:

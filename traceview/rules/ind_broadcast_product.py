@@ -49,7 +49,7 @@ from typing import NamedTuple
 
 from traceview.derive.facts.rows import timed_scale
 from traceview.derive.limits.ceilings import Ceilings, ceilings_of
-from traceview.rules._gain import locations, paced
+from traceview.rules._gain import at_first, locations, paced
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -66,7 +66,6 @@ from traceview.rules.kit import (
     plural,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.torchtext.fx import Graph, Node, read_graph, tensor_sizes, tensor_strides
@@ -146,7 +145,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         return
     product = found[0].product
     places = locations(each.product.line for each in found)
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     batch = f"{product.batch:,} × " if product.batch > 1 else ""
     m, n, k = (f"{size:,}" for size in (product.rows, product.columns, product.inner))
     what = f"The product{at} ({batch}{m}×{k} by {k}×{n}) is"

@@ -37,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.facts.slow_loops import FEW_PROGRAMS
+from traceview.rules._gain import at_first
 from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -47,7 +48,6 @@ from traceview.rules.kit import (
     milliseconds,
     percent,
     plural,
-    short,
     step_ms,
 )
 
@@ -75,7 +75,7 @@ def check(
     if found is None:
         return
     slowest, step = found.rows[0], step_ms(tables, "compiled") or 1.0
-    where = f" at {short(found.places[0])}" if found.places else ""
+    where = at_first(*found.places)
     share = percent(found.lost_ms / step)
     loss = f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step)"
     if found.potential:

@@ -50,7 +50,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.facts.slow_loops import RECOMPUTED
-from traceview.rules._gain import location
+from traceview.rules._gain import at_first, location
 from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
     Finding,
@@ -116,7 +116,7 @@ def check(
     found = found or slow(tables, {RECOMPUTED}, least_repeated, cost="repeated_ms")
     if found is None:
         return
-    where = f" at {short(found.places[0])}" if found.places else ""
+    where = at_first(*found.places)
     step = step_ms(tables, "compiled") or 1.0
     names, slowest = found.functions, found.rows[0]
     # Inductor puts what a pooling reads into its loop, however often that is (torch/_inductor/

@@ -44,6 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from traceview.rules._gain import at_first
 from traceview.rules._slow_loops import Slow, kernels, slow
 from traceview.rules._starts import options, setting_line
 from traceview.rules.kit import (
@@ -197,7 +198,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             places = places[1:] or places
             if reader.startswith("grid_sampler"):
                 what_to_do, snippet = _BY_HAND, _DISABLED
-        where = f" at {short(places[0])}" if places else ""
+        where = at_first(*places)
         step = step_ms(tables, "compiled") or 1.0
         name = slowest["functions"][0]
         verb = "is computed" if names == name else "are computed"

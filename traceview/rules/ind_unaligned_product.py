@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import ALIGNED, Timed, locations
+from traceview.rules._gain import ALIGNED, Timed, at_first, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -48,7 +48,6 @@ from traceview.rules.kit import (
     percent,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.torchtext.dtypes import size_of
@@ -78,7 +77,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if saved < least_share * step:
         return
     places, gaps = _places(tables)
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     measured = timed.said("as they are", "with aligned rows")
     yield Finding(
         code=CODE,
