@@ -57,10 +57,8 @@ from traceview.rules.kit import (
     Snippet,
     Tables,
     milliseconds,
-    percent,
     rows,
     short,
-    step_ms,
 )
 from traceview.words.numbers import count
 
@@ -117,7 +115,6 @@ def check(
     if found is None:
         return
     where = at_first(*found.places)
-    step = step_ms(tables, "compiled") or 1.0
     names, slowest = found.functions, found.rows[0]
     # Inductor puts what a pooling reads into its loop, however often that is (torch/_inductor/
     # lowering.py): only what has several inputs is stored.
@@ -144,17 +141,13 @@ def check(
     reader = slowest["reader_line"] and location(slowest["reader_line"])
     reads = f", in the look-ups of {slowest['reader']} at {short(reader)}" if reader else ""
     verb = "is computed" if names == slowest["functions"][0] else "are computed"
-    share = percent(found.lost_ms / step)
-    loss = f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step)"
-    if found.potential:
-        loss = f"up to {milliseconds(found.lost_ms)} of the step ({share})"
     yield Finding(
         code=CODE,
         rule="ind-recomputed",
         severity=found.severity(tables),
         title=(
             f"{names}{where} {verb} {count(slowest['evaluations'] / slowest['distinct'])} times "
-            f"for each value{reads}, {loss}"
+            f"for each value{reads}, {found.loss(tables)}"
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)}. Inductor puts the "

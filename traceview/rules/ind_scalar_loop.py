@@ -199,18 +199,15 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             if reader.startswith("grid_sampler"):
                 what_to_do, snippet = _BY_HAND, _DISABLED
         where = at_first(*places)
-        step = step_ms(tables, "compiled") or 1.0
         name = slowest["functions"][0]
         verb = "is computed" if names == name else "are computed"
-        share = percent(found.lost_ms / step)
         pasted = snippet and Snippet(snippet.language, snippet.text.replace("{name}", name))
         yield Finding(
             code=CODE,
             rule="ind-scalar-loop",
             severity=found.severity(tables),
             title=(
-                f"{names}{where} {verb} one element at a time, "
-                f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step): "
+                f"{names}{where} {verb} one element at a time, {found.loss(tables)}: "
                 f"{why.format(length=length)}"
             ),
             explanation=(
