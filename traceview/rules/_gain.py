@@ -75,6 +75,12 @@ class Timed(NamedTuple):
         base, less = (sum(row[key] for row in gains) for key in ("base_ms", "ms"))
         return cls(spent, base, less, *paced(tables, min(spent, base) * (1 - less / base)))
 
+    @classmethod
+    def of_category(cls, tables: Tables, gains: list[Row], category: str) -> Timed:
+        """The same where it is all of the step's kernels of ``category``."""
+        accounts = first_rank(rows(tables, "accounting", stance="compiled", category=category))
+        return cls.of(tables, gains, sum(row["ms"] or 0.0 for row in accounts))
+
     def cost(self, what: str, measured: str) -> Cost:
         """``measured``: both times in words."""
         about = f"of {milliseconds(self.spent)} in {what}, measured: {measured}{self.pace}"
