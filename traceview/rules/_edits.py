@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from traceview.rules.kit import Location, Snippet, Tables, rows
+from traceview.rules.kit import Location, Row, Snippet, Tables, rows
 
 _VALUE = r"""("[^"]*"|'[^']*'|[\w.]+)"""
 _CALL = re.compile(r"\btorch\.compile\(")
@@ -67,6 +67,13 @@ def kept(line: str | None, *, in_place: bool) -> Snippet | None:
     if bound and not (in_place and bound == name):
         return None
     return diff(found[0], f"{name}.compile({more})" if in_place else f"{name} = {found[0]}")
+
+
+def beside(row: Row) -> Snippet:
+    """The line ``text`` of a row, with ``added`` as a line before or after it."""
+    text = row["text"].strip()
+    both = (row["added"], text) if row["before"] else (text, row["added"])
+    return Snippet("diff", "\n+ ".join((f"- {text}", *both)))
 
 
 def diff(old: str, new: str) -> Snippet:

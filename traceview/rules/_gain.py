@@ -21,6 +21,7 @@ from traceview.rules.kit import (
     frame,
     milliseconds,
     rows,
+    short,
     step_ms,
 )
 from traceview.torchtext import marks
@@ -73,6 +74,12 @@ class Timed(NamedTuple):
         """By rows of ``shape_gains``."""
         base, less = (sum(row[key] for row in gains) for key in ("base_ms", "ms"))
         return cls(spent, base, less, *paced(tables, min(spent, base) * (1 - less / base)))
+
+    @classmethod
+    def of_category(cls, tables: Tables, gains: list[Row], category: str) -> Timed:
+        """The same where it is all of the step's kernels of ``category``."""
+        accounts = first_rank(rows(tables, "accounting", stance="compiled", category=category))
+        return cls.of(tables, gains, sum(row["ms"] or 0.0 for row in accounts))
 
     def cost(self, what: str, measured: str) -> Cost:
         """``measured``: both times in words."""
@@ -169,6 +176,12 @@ def location(text: str) -> Location | None:
 def locations(texts: Iterable[str | None]) -> list[Location]:
     """The lines that tables name as ``file:line``, each once, in order."""
     return list(dict.fromkeys(filter(None, (location(text or "") for text in texts))))
+
+
+def at_first(*places: Location | None) -> str:
+    """`` at model.py:14``, behind a name: the first place that is known; else nothing."""
+    known = next(filter(None, places), None)
+    return f" at {short(known)}" if known else ""
 
 
 def compiled_rows(tables: Tables, name: str) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from traceview.rules.kit import (
     from_row,
     milliseconds,
     outcome,
+    percent,
     plural,
     rows,
     severity,
@@ -27,13 +28,12 @@ from traceview.rules.kit import (
 )
 from traceview.words.text import listed
 
+#: Column with what they lose → why it is at most that.
 _POTENTIAL = {
     "repeated_ms": "at most, by the eager operators' time for as many values",
     "drawn_ms": "what they take in generated kernels less the eager operators' time for as many",
     "idle_ms": "at most, by the part of the device that has nothing to do meanwhile",
 }
-
-
 #: Part of a compiled step from which a loss is ranked by its cost, whatever compiling gained.
 _MUCH = 0.20
 
@@ -62,6 +62,13 @@ class Slow(NamedTuple):
     def cost(self) -> Cost:
         about = "generated kernels less the eager operators that they replaced"
         return Cost(self.lost_ms, None, self.potential or about)
+
+    def loss(self, tables: Tables) -> str:
+        """``0.3 ms slower than eager (12% of the step)``; where it is at most that, ``up to``."""
+        share = percent(self.lost_ms / (step_ms(tables, "compiled") or 1.0))
+        if self.potential:
+            return f"up to {milliseconds(self.lost_ms)} of the step ({share})"
+        return f"{milliseconds(self.lost_ms)} slower than eager ({share} of the step)"
 
     def severity(self, tables: Tables) -> Severity:
         """By the cost; information where compiling helped: the loss is less than the gain."""

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.derive.facts.rows import timed_scale
 from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
     Cost,
@@ -72,8 +73,8 @@ def check(tables: Tables) -> Iterator[Finding]:
     accounts = first_rank(rows(tables, "accounting", stance="compiled", clock="device"))
     timed, profiled = (sum(row[name] or 0.0 for row in accounts) for name in ("ms", "profiled_ms"))
     for row in first_rank(rows(tables, "kernel_tunings")):
-        if row["steps"] >= _MOST_STEPS and profiled:
-            yield _tuned(tables, row, row["ms"] * min(1.0, timed / profiled))
+        if row["steps"] >= _MOST_STEPS and (scale := timed_scale(timed, profiled)):
+            yield _tuned(tables, row, row["ms"] * scale)
     found = first_rank(rows(tables, "host_stalls", kind="search"))
     if not found:
         return

@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.facts.slow_switches import FUSED_ATTENTION, SEPARATE
-from traceview.rules._gain import location
+from traceview.rules._gain import at_first, location
 from traceview.rules._starts import NO_AUTOGRAD_CACHE, options, setting_line
 from traceview.rules.kit import (
     Cost,
@@ -198,7 +198,7 @@ def _separate_attention(tables: Tables, switch: Row) -> Finding:
         evidence.insert(0, Evidence(f"{ran}, {milliseconds(switch['ms'])}", "matched_kernels"))
     if place:
         evidence.append(Evidence(f"{short(place)} switches backends off", "setting_sites"))
-    where = f" at {short(calls[0])}" if calls else ""
+    where = at_first(*calls)
     backend = best["way"].upper().replace(" ", "_") if best else "EFFICIENT_ATTENTION"
     on_cpu = {row["device_name"] for row in rows(tables, "runs")} == {"cpu"}
     if on_cpu:

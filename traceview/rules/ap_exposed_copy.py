@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.time.details import TO_DEVICE, TO_HOST
+from traceview.rules._gain import at_first
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -45,7 +46,6 @@ from traceview.rules.kit import (
     percent,
     rows,
     severity,
-    short,
     step_ms,
 )
 
@@ -76,7 +76,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     ]
     copies.sort(key=lambda row: -row["ms"])
     places = [Location(row["file"], row["line"]) for row in copies]
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     yield Finding(
         code=CODE,
         rule="ap-exposed-copy",

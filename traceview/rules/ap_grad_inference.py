@@ -38,6 +38,7 @@ import polars as pl
 
 from traceview.derive import causes
 from traceview.derive.compiler.traffic import added
+from traceview.derive.facts.rows import timed_scale
 from traceview.rules._gain import idle_ms
 from traceview.rules.kit import (
     NOTABLE_SHARE,
@@ -155,13 +156,14 @@ def _cost(tables: Tables, calls: pl.DataFrame) -> tuple[float | None, list[Evide
         text = f"a call keeps {plural(len(sizes), 'tensor')} of {size(saved)} in all"
         details.append(Evidence(f"{text} for the backward", "graphs"))
 
-    counts, step = first(tables, "step_counts", stance="compiled"), step_ms(tables, "compiled")
-    if counts is None or step is None or not counts["steps"] or not counts["step_ms"]:
+    counts = first(tables, "step_counts", stance="compiled")
+    scale = timed_scale(step_ms(tables, "compiled"), counts["step_ms"]) if counts else None
+    if counts is None or scale is None or not counts["steps"]:
         return None, details
     # The median: a call that loses its CPU meanwhile is no sample.
     median = float(calls.select(pl.col("self_ns").median()).item() or 0.0)
     each = max(0.0, median - 1e3 * (counts["event_cost_us"] or 0.0))
-    ms = each * calls.height / 1e6 / counts["steps"] * min(1.0, step / counts["step_ms"])
+    ms = each * calls.height / 1e6 / counts["steps"] * scale
     text = f"autograd's part of the calls: {milliseconds(ms)} of a step"
     details.append(Evidence(text, "cpu_ops"))
 

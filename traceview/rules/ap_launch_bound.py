@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from traceview.rules import _breaks, _edits
-from traceview.rules._gain import idle_ms, launches, waiting
+from traceview.rules._gain import at_first, idle_ms, launches, waiting
 from traceview.rules.kit import (
     NOTABLE_SHARE,
     Cost,
@@ -67,7 +67,6 @@ from traceview.rules.kit import (
     percent,
     rows,
     severity,
-    short,
     shorten,
     step_ms,
     torch_version,
@@ -201,7 +200,7 @@ def _of_one_thing(source: Row, launched: float, otherwise: _Way) -> _Way:
     """A row of ``launch_sources``; ``otherwise``: what to do where launches are for many things."""
     place = Location(source["file"], source["line"]) if source["file"] else None
     name, count = source["name"], source["count"]
-    at = f" at {short(place)}" if place else ""
+    at = at_first(place)
     if source["kind"] == "read":
         return _Way(
             place,

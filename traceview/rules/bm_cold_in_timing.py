@@ -46,6 +46,7 @@ from traceview.rules.kit import (
     rows,
     seconds,
 )
+from traceview.words import names
 
 CODE = "TV901"
 NEEDS = frozenset({"script_timers", "calls"})
@@ -72,7 +73,7 @@ def check(tables: Tables, *, least_compile_share: float = LEAST_COMPILE_SHARE) -
         compiling = sum(row["host_ms"] for row in own if row["compiles_inside"]) / 1e3
         if not total or compiling / total <= least_compile_share:
             continue
-        at = f"line {start}" if start == read else f"lines {start} to {read}"
+        at = names.lines(start, read)
         clock, call = timer["clock"], timer["call_line"]
         read_at = f"{clock} at {at}, first call at line {call}"
         share = f"{seconds(compiling)} of {seconds(total)} ({percent(compiling / total)})"

@@ -57,6 +57,7 @@ from traceview.rules.kit import (
     rows,
     speedup,
 )
+from traceview.words import names
 
 CODE = "TV902"
 NEEDS = frozenset(
@@ -176,7 +177,7 @@ def check(tables: Tables, *, least_ratio: float = LEAST_RATIO) -> Iterator[Findi
         if calls is not None and pace.missing(calls) < NOTABLE_SHARE:
             continue
 
-        at = f"line {start}" if start == read else f"lines {start} to {read}"
+        at = names.lines(start, read)
         between = f"calls at line {timer['call_line']}, nothing between them that waits"
         by_clocks = (
             f"{milliseconds(pace.host)} by the host's clock, {milliseconds(pace.device)} by the "

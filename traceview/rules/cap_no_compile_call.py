@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from traceview.rules import _edits
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -134,9 +135,7 @@ def _compiled(tables: Tables, target: Row) -> Finding:
         where = "before" if line["before"] else "after"
         to_do = f"Add `{line['added']}` {where} this line, as it was compiled in this run."
         location = Location(line["file"], line["line"])
-        new = [line["added"], line["text"].strip()]
-        text = "".join(f"\n+ {each}" for each in (new if line["before"] else new[::-1]))
-        snippet = Snippet("diff", f"- {line['text'].strip()}{text}")
+        snippet = _edits.beside(line)
     elif target["kind"] == "function":
         snippet = Snippet("python", f"import torch\n\n{name} = torch.compile({name})")
     elif target["kind"] == "class":

@@ -104,8 +104,7 @@ def check(tables: Tables, *, least_sizes: int = LEAST_SIZES) -> Iterator[Finding
         if recorded < least_sizes:
             continue
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
-        owners = Owners(tables)
-        place = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
+        place = Owners(tables).called(compiles[0]) if compiles else None
         place = place or compile_call(first(tables, "regions", is_anchor=True))
         cost, level = _cost(tables, recorded, spans)
         confidence: Confidence = "heuristic" if cost.seconds is None else "measured"

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.rules import _failures
+from traceview.rules._gain import at_first
 from traceview.rules.kit import (
     Cost,
     Finding,
@@ -69,7 +70,7 @@ def check(tables: Tables) -> Iterator[Finding]:
     read = _failures.raised_at(ended[0]) if ended else None
     text = ended[0]["error_message"] if ended else logged[0]["reason"]
     of_gradient = "gradient tensor output" in text
-    where = f" at {short(read)}" if read else ""
+    where = at_first(read)
     yield Finding(
         code=CODE,
         rule="cg-output-overwritten",

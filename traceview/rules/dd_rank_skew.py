@@ -211,7 +211,7 @@ def _by_place(tables: Tables) -> dict[Location | None, tuple[set[int], list[_Tur
     ranks: dict[Location | None, set[int]] = {}
     turns: dict[Location | None, list[_Turn]] = {}
     for row in rows(tables, "compiles", is_forward=True) if waits else ():
-        place = owners.caller(row) or owners.code(row).place
+        place = owners.called(row)
         ranks.setdefault(place, set()).add(row["rank"])
         if own := waits.get(row["compile_key"]):
             turns.setdefault(place, []).append(_Turn(tuple(own), row))

@@ -29,13 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules import _breaks
+from traceview.rules import _breaks, _edits
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
     Location,
-    Snippet,
     Tables,
     first,
     milliseconds,
@@ -73,8 +72,6 @@ def check(tables: Tables) -> Iterator[Finding]:
     callee, place = part["callee"], Location(part["file"], part["line"])
     lines, broken = plural(len(sites), "line"), ", ".join(short(site.place) for site in sites[:3])
     taken, around = milliseconds(part["eager_ms"]), milliseconds(part["rest_eager_ms"])
-    new = [part["added"], part["text"].strip()]
-    added = "".join(f"\n+ {each}" for each in (new if part["before"] else new[::-1]))
     yield Finding(
         code=CODE,
         rule="gb-clean-part",
@@ -102,5 +99,5 @@ def check(tables: Tables) -> Iterator[Finding]:
             f"Compile {callee} where it is made, and remove torch.compile from the callable around "
             "it: then nothing breaks. Or remove the breaks, which keeps all of it compiled."
         ),
-        snippet=Snippet("diff", f"- {part['text'].strip()}{added}"),
+        snippet=_edits.beside(part),
     )

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from traceview.derive.facts.rows import timed_scale
 from traceview.derive.origins.work import LIBRARY
 from traceview.rules import _breaks
 from traceview.rules.kit import (
@@ -81,8 +82,7 @@ def check(tables: Tables, *, hot_share: float = HOT_SHARE) -> Iterator[Finding]:
         cost, confidence = _breaks.cost(tables, site)
         evidence = [*site.evidence()]
         if spent:  # the time inside that is no library's, of the step as timed
-            timed = step_ms(tables, "compiled")
-            scale = min(1.0, timed / whole) if timed and whole else 1.0
+            scale = timed_scale(step_ms(tables, "compiled"), whole) or 1.0
             library = scale * _ms([row for row in spent if row["category"] in LIBRARY])
             less = f", less {milliseconds(library)} of matrix products and the like"
             about = f"time inside it, in eager{less if library else ''}"

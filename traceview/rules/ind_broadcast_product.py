@@ -47,8 +47,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from traceview.derive.facts.rows import timed_scale
 from traceview.derive.limits.ceilings import Ceilings, ceilings_of
-from traceview.rules._gain import locations, paced
+from traceview.rules._gain import at_first, locations, paced
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -65,7 +66,6 @@ from traceview.rules.kit import (
     plural,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.torchtext.fx import Graph, Node, read_graph, tensor_sizes, tensor_strides
@@ -145,7 +145,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         return
     product = found[0].product
     places = locations(each.product.line for each in found)
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     batch = f"{product.batch:,} × " if product.batch > 1 else ""
     m, n, k = (f"{size:,}" for size in (product.rows, product.columns, product.inner))
     what = f"The product{at} ({batch}{m}×{k} by {k}×{n}) is"
@@ -207,8 +207,8 @@ _MULTIPLIED = Snippet("python", "a @ b  # not (a[:, :, None] * b[None]).sum(1)")
 def computed(tables: Tables) -> Iterator[Computed]:
     """Each such product of compiled code, with its part of the kernels that compute it."""
     counts = first_rank(rows(tables, "step_counts", stance="compiled"))
-    profiled, timed = (counts[0][key] if counts else None for key in ("step_ms", "timed_step_ms"))
-    scale = min(1.0, timed / profiled) if timed and profiled else 1.0
+    timed, profiled = (counts[0][key] if counts else None for key in ("timed_step_ms", "step_ms"))
+    scale = timed_scale(timed, profiled) or 1.0
     ran: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
         plain = re.sub(PROFILED_CPP, r"\1", row["name"])

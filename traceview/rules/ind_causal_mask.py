@@ -50,7 +50,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
-from traceview.torchtext.fx import VIEW_WORDS, read_graph
+from traceview.torchtext.fx import ATTENTION, VIEW_WORDS, read_graph
 
 CODE = "TV432"
 NEEDS = frozenset({"shape_gains", "graphs", "kernel_groups", "step_counts"})
@@ -58,7 +58,6 @@ SEVERITIES = ("warning", "info")
 
 #: A smaller gain is hard to tell from noise.
 LEAST_SHARE = 0.05
-_ATTENTION = "scaled_dot_product_attention"
 #: In an attention's arguments: by its name, or after queries, keys and values.
 _MASK = re.compile(r"attn_mask\s*=\s*(\w+)|^\((?:[^,=]+,){3}\s*(\w+)\s*[,)]")
 
@@ -101,7 +100,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         ),
         what_to_do=f"Pass {IS_CAUSAL} instead of the mask."
         + (" The graph computes it: keep it for batches with padding." if padded else ""),
-        snippet=Snippet("python", f"F.{_ATTENTION}(q, k, v, {IS_CAUSAL})"),
+        snippet=Snippet("python", f"F.{ATTENTION}(q, k, v, {IS_CAUSAL})"),
         also_at=tuple(places[1:4]),
     )
 
@@ -112,12 +111,12 @@ def _calls(tables: Tables) -> dict[str, dict[str, bool]]:
     made_again = any(row["compared"] for row in first_rank(rows(tables, "end_checks")))
     graphs: list[Row] = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     for row in graphs:
-        if _ATTENTION not in (text := row["text"] or ""):
+        if ATTENTION not in (text := row["text"] or ""):
             continue
         graph = read_graph(text)
         names = inputs_named(tables, row, graph)
         for node in graph.operations:
-            given = _MASK.search(node.args) if _ATTENTION in node.target else None
+            given = _MASK.search(node.args) if ATTENTION in node.target else None
             mask = given and (given[1] or given[2])
             # Another name or a view; what the graph computes was looked at in a call made again.
             while mask and mask not in names and (behind := graph.nodes.get(mask)):

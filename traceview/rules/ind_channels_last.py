@@ -66,9 +66,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     step = step_ms(tables, "compiled")
     if not gains or not step:
         return
-    accounts = first_rank(rows(tables, "accounting", stance="compiled", category=_KIND))
-    spent = sum(row["ms"] or 0.0 for row in accounts)
-    timed = Timed.of(tables, gains, spent)
+    timed = Timed.of_category(tables, gains, _KIND)
     saved = timed.saved
     if saved < least_share * step:
         return

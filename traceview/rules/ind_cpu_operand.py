@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.rules._gain import at_first
 from traceview.rules._recompiles import readable
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -78,7 +79,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     named = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else "".join(names)
     many = len(names) > 1
     places: list[Location] = [place for row in found if (place := line_of(row))]
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     ids = {row["compile_id"] for row in found}
     attributes = [
         name

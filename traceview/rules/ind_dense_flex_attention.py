@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import NamedTuple
 
-from traceview.rules._gain import locations
+from traceview.rules._gain import at_first, locations
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -49,7 +49,6 @@ from traceview.rules.kit import (
     plural,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.torchtext.fx import Graph, Node, read_graph, tensor_sizes
@@ -102,7 +101,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if saved < least_share * step:
         return
     places = locations(call.line for call, _ in calls)
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     yield Finding(
         code=CODE,
         rule="ind-dense-flex-attention",

@@ -58,7 +58,7 @@ import polars as pl
 from traceview.derive.compiler.traffic import complex_traffic, on_complex
 from traceview.derive.facts.rows import called_in
 from traceview.parse.kineto.categories import FUSIBLE, is_foreign, operator_category
-from traceview.rules._gain import Waiting, location, locations, waiting
+from traceview.rules._gain import Waiting, at_first, location, locations, waiting
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     NOTABLE_SHARE,
@@ -78,7 +78,6 @@ from traceview.rules.kit import (
     plural,
     rows,
     severity,
-    short,
     shorten,
     step_ms,
 )
@@ -471,7 +470,7 @@ def _calls(
     for op, file, line, each_ms in spent.iter_rows():
         place = Location(file, line) if file and line is not None else None
         places += [place] if place else []
-        at = f" at {short(place)}" if place else ""
+        at = at_first(place)
         text = f"torch.ops.{op}{at}: {milliseconds(each_ms)} of a step"
         evidence.append(Evidence(text, "kernel_calls"))
     return places, evidence[:MOST_EVIDENCE]

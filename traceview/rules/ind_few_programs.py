@@ -37,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.facts.slow_loops import FEW_PROGRAMS
+from traceview.rules._gain import at_first
 from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -47,8 +48,6 @@ from traceview.rules.kit import (
     milliseconds,
     percent,
     plural,
-    short,
-    step_ms,
 )
 
 CODE = "TV437"
@@ -74,12 +73,8 @@ def check(
     found = found or slow(tables, {FEW_PROGRAMS}, least_idle, cost="idle_ms")
     if found is None:
         return
-    slowest, step = found.rows[0], step_ms(tables, "compiled") or 1.0
-    where = f" at {short(found.places[0])}" if found.places else ""
-    share = percent(found.lost_ms / step)
-    loss = f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step)"
-    if found.potential:
-        loss = f"up to {milliseconds(found.lost_ms)} of the step ({share})"
+    slowest = found.rows[0]
+    where = at_first(*found.places)
     made_for, reduced = slowest["made_for"], slowest["reduced"]
     smaller = made_for is not None and _LARGER * made_for <= reduced
     idle = percent(1 - slowest["programs"] / slowest["multiprocessors"])
@@ -95,7 +90,7 @@ def check(
         severity=found.severity(tables),
         title=(
             f"The generated reduction{where} runs in {plural(slowest['programs'], 'program')} on "
-            f"{slowest['multiprocessors']} multiprocessors, {loss}"
+            f"{slowest['multiprocessors']} multiprocessors, {found.loss(tables)}"
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)}. A program runs on one "

@@ -33,7 +33,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules._gain import Timed, locations
+from traceview.rules._gain import Timed, at_first, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -44,7 +44,6 @@ from traceview.rules.kit import (
     percent,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.torchtext.fx import read_graph
@@ -86,7 +85,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     padded = f"rfft(x, n={fast})"
     if not fast.isdecimal():  # of several dimensions
         padded = f"rfftn(x, s=({fast.replace('x', ', ')}))"
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     measured = timed.said("as it is", f"with {way}")
     yield Finding(
         code=CODE,

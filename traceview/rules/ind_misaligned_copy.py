@@ -91,8 +91,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
 
         compiles = first_rank(rows(tables, "compiles", compile_id=graph["compile_id"][0]))[:1]
-        owners = Owners(tables)
-        called = owners.caller(compiles[0]) or owners.code(compiles[0]).place if compiles else None
+        called = Owners(tables).called(compiles[0]) if compiles else None
         sliced, offset = _offset(tables, ops, graph, copies)
         if sliced and called and (sliced.file, sliced.line) == (called.file, called.line):
             sliced = None

@@ -37,7 +37,7 @@ from typing import NamedTuple
 import polars as pl
 
 from traceview.rules import _edits
-from traceview.rules._gain import location
+from traceview.rules._gain import at_first, location
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Cost,
@@ -55,7 +55,6 @@ from traceview.rules.kit import (
     percent,
     plural,
     rows,
-    short,
     shorten,
     step_ms,
 )
@@ -90,7 +89,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         keys = {one.note["compile_key"] for one in missed}
         compiles = [row for row in rows(tables, "compiles") if row["compile_key"] in keys]
         kernels_ms = sum(one.kernels_ms for one in missed)
-        where = f" at {short(lines[0])}" if lines else ""
+        where = at_first(*lines)
         snippet, region = None, first(tables, "regions")
         if region is not None and region["mode"] is None and region["options"] is None:
             snippet = _edits.added(_edits.source_line(tables, compile_call(region)), _MODE)

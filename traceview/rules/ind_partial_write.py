@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import is_starved, locations
+from traceview.rules._gain import at_first, is_starved, locations
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -62,7 +62,6 @@ from traceview.rules.kit import (
     plural,
     rows,
     severity,
-    short,
     step_ms,
 )
 
@@ -99,7 +98,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         cost = _OF_BYTES if on_device else _COST
         places = locations(text for row in found for text in row["user_lines"] or ())
-        where = f" at {short(places[0])}" if places else ""
+        where = at_first(*places)
         yield Finding(
             code=CODE,
             rule="ind-partial-write",

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceview.rules._gain import at_first
 from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
     Finding,
@@ -41,7 +42,6 @@ from traceview.rules.kit import (
     Tables,
     milliseconds,
     percent,
-    short,
     step_ms,
 )
 from traceview.torchtext import cpp_loops
@@ -66,7 +66,7 @@ def check(
     found = found or drawn
     if found is None:
         return
-    where = f" at {short(found.places[0])}" if found.places else ""
+    where = at_first(*found.places)
     step, ms = step_ms(tables, "compiled") or 1.0, milliseconds(found.lost_ms)
     loss = f"{ms} that eager would not take" if found.potential else f"{ms} slower than eager"
     yield Finding(

@@ -50,17 +50,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceview.derive.facts.slow_loops import RECOMPUTED
-from traceview.rules._gain import location
+from traceview.rules._gain import at_first, location
 from traceview.rules._slow_loops import kernels, slow
 from traceview.rules.kit import (
     Finding,
     Snippet,
     Tables,
     milliseconds,
-    percent,
     rows,
     short,
-    step_ms,
 )
 from traceview.words.numbers import count
 
@@ -116,8 +114,7 @@ def check(
     found = found or slow(tables, {RECOMPUTED}, least_repeated, cost="repeated_ms")
     if found is None:
         return
-    where = f" at {short(found.places[0])}" if found.places else ""
-    step = step_ms(tables, "compiled") or 1.0
+    where = at_first(*found.places)
     names, slowest = found.functions, found.rows[0]
     # Inductor puts what a pooling reads into its loop, however often that is (torch/_inductor/
     # lowering.py): only what has several inputs is stored.
@@ -144,17 +141,13 @@ def check(
     reader = slowest["reader_line"] and location(slowest["reader_line"])
     reads = f", in the look-ups of {slowest['reader']} at {short(reader)}" if reader else ""
     verb = "is computed" if names == slowest["functions"][0] else "are computed"
-    share = percent(found.lost_ms / step)
-    loss = f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step)"
-    if found.potential:
-        loss = f"up to {milliseconds(found.lost_ms)} of the step ({share})"
     yield Finding(
         code=CODE,
         rule="ind-recomputed",
         severity=found.severity(tables),
         title=(
             f"{names}{where} {verb} {count(slowest['evaluations'] / slowest['distinct'])} times "
-            f"for each value{reads}, {loss}"
+            f"for each value{reads}, {found.loss(tables)}"
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)}. Inductor puts the "

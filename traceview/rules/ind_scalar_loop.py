@@ -44,6 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from traceview.rules._gain import at_first
 from traceview.rules._slow_loops import Slow, kernels, slow
 from traceview.rules._starts import options, setting_line
 from traceview.rules.kit import (
@@ -197,19 +198,16 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             places = places[1:] or places
             if reader.startswith("grid_sampler"):
                 what_to_do, snippet = _BY_HAND, _DISABLED
-        where = f" at {short(places[0])}" if places else ""
-        step = step_ms(tables, "compiled") or 1.0
+        where = at_first(*places)
         name = slowest["functions"][0]
         verb = "is computed" if names == name else "are computed"
-        share = percent(found.lost_ms / step)
         pasted = snippet and Snippet(snippet.language, snippet.text.replace("{name}", name))
         yield Finding(
             code=CODE,
             rule="ind-scalar-loop",
             severity=found.severity(tables),
             title=(
-                f"{names}{where} {verb} one element at a time, "
-                f"{milliseconds(found.lost_ms)} slower than eager ({share} of the step): "
+                f"{names}{where} {verb} one element at a time, {found.loss(tables)}: "
                 f"{why.format(length=length)}"
             ),
             explanation=(

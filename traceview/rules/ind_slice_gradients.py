@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import locations, paced
+from traceview.rules._gain import at_first, locations, paced
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -57,7 +57,6 @@ from traceview.rules.kit import (
     percent,
     rows,
     severity,
-    short,
     step_ms,
 )
 
@@ -93,7 +92,7 @@ def check(
         return
     slowest, spent = found[0], sum(row["ms"] for row in found)
     places = locations(line for row in found for line in row["user_lines"] or ())
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     yield Finding(
         code=CODE,
         rule="ind-slice-gradients",

@@ -63,7 +63,7 @@ import polars as pl
 
 from traceview.derive.limits.ceilings import NEAR_LAUNCH_US, in_tf32
 from traceview.json_errors import NOT_JSON
-from traceview.rules._gain import is_starved, locations
+from traceview.rules._gain import at_first, is_starved, locations
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Cost,
@@ -84,7 +84,6 @@ from traceview.rules.kit import (
     plural,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.torchtext.kernel_source import instructions, triton_calls
@@ -253,7 +252,7 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
     places = [Location(*at) for at in sorted(took, key=lambda at: -took[at])]
     longest = max(slow, key=lambda row: row["ms"])
     batch, lines, inner, columns = sizes[longest["flops"]]
-    where = f" at {short(places[0])}" if places else ""
+    where = at_first(*places)
     yield Finding(
         code=CODE,
         rule="ind-slow-kernel",
@@ -306,7 +305,7 @@ def _few_programs(tables: Tables, step: float, least_share: float) -> Iterator[F
                 place = Location(one["file"], one["line"])
                 lines[place] = lines.get(place, 0.0) + one["ms"]
         places = sorted(lines, key=lambda place: -lines[place])
-        where = f" at {short(places[0])}" if places else ""
+        where = at_first(*places)
         idle = percent(1 - programs / most)
         yield Finding(
             code=CODE,
@@ -362,7 +361,7 @@ def _lines(tables: Tables, code: Row, operators: Collection[str]) -> list[Locati
 
 def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: float) -> Finding:
     places = _lines(tables, code, _ADDING)
-    where = f" at {short(places[0])}" if places else ""
+    where = at_first(*places)
     lost = row["ms"] - copy_ms
     return _finding(
         tables,
@@ -389,7 +388,7 @@ def _crowded(tables: Tables, row: Row, code: Row, added: Additions, copy_ms: flo
 
 def _dividing(tables: Tables, row: Row, code: Row, divisions: int, dividing_ms: float) -> Finding:
     places = _lines(tables, code, _DIVIDING)
-    where = f" at {short(places[0])}" if places else ""
+    where = at_first(*places)
     lost = min(dividing_ms, row["ms"])
     return _finding(
         tables,
@@ -411,7 +410,7 @@ def _dividing(tables: Tables, row: Row, code: Row, divisions: int, dividing_ms: 
 def _far_from_copy(tables: Tables, row: Row, code: Row, copy_ms: float) -> Finding:
     places = locations(code["user_lines"] or ())
     scattered, at_most = row["bytes_kind"] == "at_most", _at_most(row)
-    where = f" at {short(places[0])}" if places else ""
+    where = at_first(*places)
     took, least = milliseconds(row["ms"]), milliseconds(copy_ms)
     if scattered:  # nothing is lost where nothing can be gained
         cost = Cost(about=f"{took} of a step; in order its bytes would take {least}")

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import attention_lines, location, locations
+from traceview.rules._gain import at_first, attention_lines, location, locations
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     Cost,
@@ -113,7 +113,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         if not step or lost < enough or left <= row["explained_ms"] or elsewhere:
             continue
         places = locations(row["user_lines"] or ())
-        where = f" at {short(places[0])}" if places else ""
+        where = at_first(*places)
         one = row["kernels"] == 1
         took, before = milliseconds(row["compiled_ms"]), milliseconds(row["eager_ms"] or 0.0)
         title = (

@@ -65,6 +65,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from traceview.rules._gain import at_first
 from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
     Cost,
@@ -225,7 +226,7 @@ def check(
         before, after = (sum(row[f"{s}_ms"] for row in pairs) for s in ("eager", "compiled"))
         names = list(dict.fromkeys(_name(row["kind"]) for row in pairs))
         kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted({row["kind"] for row in pairs}))
-        where = f" at {short(place)}" if place else ""
+        where = at_first(place)
         yield Finding(
             code=CODE,
             rule="ind-slower-library",
@@ -283,7 +284,7 @@ def _user_kernels(
         code = first(tables, "generated_kernels", kernel_name=(row["compiled_ops"] or [None])[0])
         casts = "\n".join(f"{one} = {one}.to(tl.float32)" for one in doubles)
         each = {s: f"{n:.3g} × {milliseconds(row[f'{s}_ms'] / n)}" for s, n in counts.items()}
-        where = f" at {short(place)}" if place else ""
+        where = at_first(place)
         yield Finding(
             code=CODE,
             rule="ind-slower-library",

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import ALIGNED, Timed, locations
+from traceview.rules._gain import ALIGNED, Timed, at_first, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -48,7 +48,6 @@ from traceview.rules.kit import (
     percent,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.torchtext.dtypes import size_of
@@ -72,13 +71,12 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     step = step_ms(tables, "compiled")
     if not gains or not step:
         return
-    accounts = first_rank(rows(tables, "accounting", stance="compiled", category=_KIND))
-    timed = Timed.of(tables, gains, sum(row["ms"] or 0.0 for row in accounts))
+    timed = Timed.of_category(tables, gains, _KIND)
     saved = timed.saved
     if saved < least_share * step:
         return
     places, gaps = _places(tables)
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     measured = timed.said("as they are", "with aligned rows")
     yield Finding(
         code=CODE,

@@ -40,7 +40,7 @@ from math import prod
 from typing import NamedTuple
 
 from traceview.derive.origins.work import LIBRARY
-from traceview.rules._gain import idle_ms, is_starved, location
+from traceview.rules._gain import at_first, idle_ms, is_starved, location
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -54,7 +54,6 @@ from traceview.rules.kit import (
     plural,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.torchtext.fx import Graph, read_graph, tensor_sizes
@@ -100,7 +99,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if not names or ms < least_share * step:
         return
     where = list(places)
-    at = f" at {short(where[0])}" if where else ""
+    at = at_first(*where)
     first = next(iter(names))
     yield Finding(
         code=CODE,

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import locations, paced
+from traceview.rules._gain import at_first, locations, paced
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -45,7 +45,6 @@ from traceview.rules.kit import (
     percent,
     rows,
     severity,
-    short,
     step_ms,
 )
 from traceview.words.numbers import size
@@ -68,7 +67,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         return
     largest = found[0]
     places = locations(row["line"] for row in found)
-    at = f" at {short(places[0])}" if places else ""
+    at = at_first(*places)
     yield Finding(
         code=CODE,
         rule="ind-whole-copy",

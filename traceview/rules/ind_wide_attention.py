@@ -53,7 +53,7 @@ from traceview.rules.kit import (
     short,
     step_ms,
 )
-from traceview.torchtext.fx import VIEW_WORDS, Graph, Node, read_graph
+from traceview.torchtext.fx import ATTENTION, VIEW_WORDS, Graph, Node, read_graph
 
 CODE = "TV445"
 NEEDS = frozenset({"shape_gains", "graphs", "kernel_groups", "step_counts"})
@@ -63,7 +63,6 @@ GPU_ONLY = True
 #: A smaller gain is hard to tell from noise.
 LEAST_SHARE = 0.05
 _WIDE, _NARROW = "float32", ("bfloat16", "float16")
-_ATTENTION = "scaled_dot_product_attention"
 #: Queries, keys and values in its arguments.
 _OPERANDS = re.compile(r"\((?:query\s*=\s*)?(\w+), (?:key\s*=\s*)?(\w+), (?:value\s*=\s*)?(\w+)")
 _CASTS = ("to", "type_as")
@@ -157,11 +156,11 @@ def _calls(tables: Tables) -> list[_Call]:
     found = []
     graphs: list[Row] = first_rank(rows(tables, "graphs", kind="dynamo_output"))
     for row in graphs:
-        if _ATTENTION not in (text := row["text"] or ""):
+        if ATTENTION not in (text := row["text"] or ""):
             continue
         graph = read_graph(text)
         for node in graph.operations:
-            if _ATTENTION not in node.target or node.dtype != _WIDE:
+            if ATTENTION not in node.target or node.dtype != _WIDE:
                 continue
             given = _OPERANDS.match(node.args)
             operands = [name for name in given.groups() if name in graph.nodes] if given else []

@@ -40,6 +40,8 @@ _VIEWS = """
 VIEWS = frozenset(f"aten.{name}" for name in _VIEWS.split())
 #: The same as methods and functions of Dynamo's graph have it.
 VIEW_WORDS = frozenset(_VIEWS.split())
+#: Attention, as the user's code and Dynamo's graph call it.
+ATTENTION = "scaled_dot_product_attention"
 #: The ``op`` of a node that takes one of several results: ``var_mean[0]``.
 ITEM = "getitem"
 _CALLED = re.compile(r'(?m)^[^\S\n]*(\w+)(?: *: *"[^"\n]*")? = torch\.ops\.(\w+)\.(\w+)')

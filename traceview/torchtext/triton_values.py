@@ -8,7 +8,7 @@ A value is followed from the loads that it comes from, and what is in their indi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from math import inf, prod
 from typing import NamedTuple
 
@@ -118,13 +118,17 @@ class _Formulas:
 
     def add(self, name: str, value: str, loaded: tuple[str, str, str] | None) -> None:
         """``name = value``, which reads memory if ``loaded``."""
-        texts = [value, value]
+        exact = shifted = value
         if loaded is not None:
             pointer, _, index = loaded
-            texts = [f"{pointer}[{index}]", f"{pointer}[{_SHIFT.sub('', index)}]"]
-        for known, text in zip((self.exact, self.shifted), texts, strict=True):
-            formula = _TMP.sub(lambda tmp, known=known: f"#{known.get(tmp[0])}", text)  # type: ignore[misc]
-            known[name] = self._numbers.setdefault(formula, len(self._numbers))
+            exact, shifted = f"{pointer}[{index}]", f"{pointer}[{_SHIFT.sub('', index)}]"
+        self.exact[name] = self._number(exact, self.exact)
+        self.shifted[name] = self._number(shifted, self.shifted)
+
+    def _number(self, value: str, known: Mapping[str, int]) -> int:
+        """That of ``value``, in which those of other values are ``known``."""
+        formula = _TMP.sub(lambda tmp: f"#{known.get(tmp[0])}", value)
+        return self._numbers.setdefault(formula, len(self._numbers))
 
 
 def repeated_in_triton(source: str, programs: int | None = None) -> list[Repeated]:

@@ -37,7 +37,6 @@ SIGNS: dict[type[ast.operator], str] = {
 }
 #: What can be added to, or called on, as it stands.
 SIMPLE = (ast.Attribute, ast.Call, ast.Constant, ast.Name, ast.Subscript)
-ATTENTION = "scaled_dot_product_attention"
 
 
 class Source:

@@ -367,6 +367,11 @@ def at_line(file: str, *lines: int) -> str:
     return f"{cell['notebook']}, cell {cell['cell']}, line{'s' * (len(lines) > 1)} {numbers}"
 
 
+def lines(first: int, last: int) -> str:
+    """``line 7``, ``lines 7 to 9``."""
+    return f"line {first}" if first == last else f"lines {first} to {last}"
+
+
 def kernel(name: str) -> str:
     """A C++ kernel's name in short: ``elementwise_kernel · sigmoid_kernel_cuda``.
 

@@ -1,5 +1,6 @@
 """Gradients of slices that a compiled function gives out, which eager code adds."""
 
+import polars as pl
 import pytest
 
 from traceview.derive.facts.slice_gradients import slice_gradients
@@ -55,3 +56,19 @@ def test_what_they_take_and_where_they_are(device, ms):
 @pytest.mark.parametrize(("count", "views"), [(3, 16), (16, 3)])
 def test_few_slices_and_those_that_no_compiled_function_gives_out_are_none(count, views):
     assert slice_gradients(tables(count, device=True, views=views)).is_empty()
+
+
+def test_ranks_that_number_their_operators_alike_are_kept_apart():
+    """Each rank's own trace begins at operator 0."""
+    one = tables(16, device=True)
+    ranks = [pl.lit(rank, dtype=pl.Int32) for rank in (0, 1)]
+    both = Tables({
+        name: pl.concat(one[name].with_columns(rank=rank) for rank in ranks)
+        for name in (
+            "matched_kernels", "graphs", "kernel_groups", "generated_kernels", "kernel_calls",
+            "cpu_ops", "kernels", "output_views", "step_counts",
+        )
+    })  # fmt: skip
+    found = slice_gradients(both)
+    assert found["rank"].to_list() == [0, 1]
+    assert found["ms"].to_list() == pytest.approx([8.0, 8.0])

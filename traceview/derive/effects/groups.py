@@ -36,6 +36,10 @@ COPY_OPS = frozenset({"aten.clone", "aten.copy", "aten.copy_"})
 NAMED = 3
 
 Kernels = Sequence[Kernel]
+#: Those of eager and of compiled steps.
+Sides = tuple[list[Kernel], list[Kernel]]
+#: File and line.
+Place = tuple[str | None, int | None]
 #: File, line, operator, whether in a backward.
 Site = tuple[str | None, int | None, str, bool]
 Times = dict[Site, float]
@@ -126,8 +130,10 @@ def _replaced(eager: Kernels, compiled: Kernels, casts_ms: float) -> list[Part]:
     before, after = (
         [k for k in side if k.category not in LIBRARY_CATEGORIES] for side in (eager, compiled)
     )
-    put, handed = _handed_over(before, after)
-    if put:
+    if at := handed_over((*before, *after)):
+        put = [k for k in before if k.category == INDEXING and (k.file, k.line) in at]
+        own = (kernel for kernel in after if not kernel.category.startswith("generated_"))
+        handed = [kernel for kernel in own if (kernel.file, kernel.line) in at]
         parts.append(_part(LIBRARY, put, handed))
         before, after = [k for k in before if k not in put], [k for k in after if k not in handed]
     if not before and not after:
@@ -146,17 +152,12 @@ def _replaced(eager: Kernels, compiled: Kernels, casts_ms: float) -> list[Part]:
     return parts
 
 
-def _handed_over(eager: Kernels, compiled: Kernels) -> tuple[list[Kernel], list[Kernel]]:
-    """Look-ups and scatters that an operator does in compiled code, too, at the same line."""
-
-    def at(kernels: Kernels) -> set[tuple[str | None, int]]:
-        rows = (k for k in kernels if k.category == INDEXING and k.line is not None)
-        return {(kernel.file, kernel.line or 0) for kernel in rows}
-
-    handed = [kernel for kernel in compiled if not kernel.category.startswith("generated_")]
-    lines = at(eager) & at(handed)
-    put = [k for k in eager if k.category == INDEXING and (k.file, k.line) in lines]
-    return put, [kernel for kernel in handed if (kernel.file, kernel.line) in lines]
+def handed_over(kernels: Iterable[Kernel]) -> dict[Place, Sides]:
+    """Place → eager and compiled look-ups and scatters there: operators do them in both stances."""
+    indexing = (k for k in kernels if k.category == INDEXING and k.line is not None)
+    places = grouped(indexing, by=attrgetter("file", "line"))
+    found = {place: _sides(mine) for place, mine in places.items()}
+    return {place: sides for place, sides in found.items() if all(sides)}
 
 
 def _site(kernel: Kernel) -> Site:
@@ -185,8 +186,8 @@ def _by_name(kernels: Iterable[Kernel]) -> list[Part]:
     return parts
 
 
-def _sides(kernels: Iterable[Kernel]) -> tuple[list[Kernel], list[Kernel]]:
-    found: tuple[list[Kernel], list[Kernel]] = ([], [])
+def _sides(kernels: Iterable[Kernel]) -> Sides:
+    found: Sides = ([], [])
     for kernel in kernels:
         found[kernel.stance == "compiled"].append(kernel)
     return found

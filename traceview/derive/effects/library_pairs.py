@@ -9,12 +9,13 @@ of the user's own is paired by its name: compiled code launches it itself.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from traceview.derive.effects.groups import INDEXING
+from traceview.derive.effects.groups import Sides, handed_over
 from traceview.derive.effects.kernels import Kernel
 from traceview.derive.origins.work import LIBRARY
 from traceview.torchtext.kernel_source import float64_arguments
@@ -22,7 +23,6 @@ from traceview.torchtext.kernel_source import float64_arguments
 Row = dict[str, Any]
 #: Group, kind of work, whether it is a backward's.
 _Place = tuple[int | None, str, bool]
-_Sides = tuple[list[Kernel], list[Kernel]]
 #: A library's work, by the category of the kernel that does it.
 _USER = "user_kernel"
 
@@ -56,8 +56,8 @@ def library_pairs(kernels: Iterable[Kernel], own: OwnKernels) -> list[Row]:
     kernels = list(kernels)
     # No operator launches these; compiled code gives its launch a name of its own.
     triton = {k.name for k in kernels if k.category == _USER and "::" not in k.operator}
-    places: dict[_Place, dict[str | None, _Sides]] = {}
-    groups: dict[tuple[int, bool], _Sides] = {}
+    places: dict[_Place, dict[str | None, Sides]] = {}
+    groups: dict[tuple[int, bool], Sides] = {}
     for kernel in kernels:
         if kernel.group_id is None:
             continue
@@ -94,22 +94,20 @@ def library_pairs(kernels: Iterable[Kernel], own: OwnKernels) -> list[Row]:
     return sorted(found, key=lambda row: -row["ms"])
 
 
-def _by_line(places: Mapping[_Place, Mapping[str | None, _Sides]]) -> Iterator[Row]:
+def _by_line(places: Mapping[_Place, Mapping[str | None, Sides]]) -> Iterator[Row]:
     """Operators of one stance only that do the same kind of work at the same line of a group."""
-    left: dict[tuple[Any, ...], _Sides] = {}
+    left: dict[tuple[int | None, bool], list[Kernel]] = defaultdict(list)
     for (group_id, _, backward), shapes in places.items():
-        sides = shapes.get(None, ([], []))
-        for compiled, side in enumerate(sides) if not all(sides) else ():
-            for kernel in side:
-                key = (group_id, backward, kernel.category, kernel.file, kernel.line)
-                if kernel.line is not None and kernel.category == INDEXING:
-                    left.setdefault(key, ([], []))[compiled].append(kernel)
-    for (group_id, backward, *_), sides in left.items():
-        if all(sides) and any(kernel.compile_key[0] for kernel in sides[1]):
-            yield _row((group_id, sides[0][0].operator, backward), None, None, sides)
+        eager, compiled = shapes.get(None, ([], []))
+        if not eager or not compiled:
+            left[group_id, backward] += eager or compiled
+    for (group_id, backward), kernels in left.items():
+        for sides in handed_over(kernels).values():
+            if any(kernel.compile_key[0] for kernel in sides[1]):
+                yield _row((group_id, sides[0][0].operator, backward), None, None, sides)
 
 
-def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: _Sides) -> Row:
+def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: Sides) -> Row:
     group_id, kind, backward = place
     longest = [max(side, key=lambda kernel: kernel.ms) for side in sides]
     lined = next((kernel for kernel in longest[::-1] if kernel.line is not None), longest[0])

@@ -23,7 +23,15 @@ import polars as pl
 from traceview.derive.facts.breaks import break_ended, refused_compiles
 from traceview.derive.facts.outside import operators_ms
 from traceview.derive.facts.places import about, stack
-from traceview.derive.facts.rows import Row, first, first_rank, frame, rows, step_ms
+from traceview.derive.facts.rows import (
+    Row,
+    first,
+    first_rank,
+    frame,
+    rows,
+    step_ms,
+    timed_scale,
+)
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.frames import resumed
 
@@ -170,8 +178,7 @@ class _Step:
         if gap and self._accounts:
             return self._sum(_GAPS)
         profiled, timed = self._counts.get("step_ms"), step_ms(self._tables, "compiled")
-        scale = min(1.0, timed / profiled) if profiled and timed else 1.0
-        return None if gap is None else gap * scale
+        return None if gap is None else gap * (timed_scale(timed, profiled) or 1.0)
 
     def _all(self) -> float | None:
         """All that is seen of the breaks of a step: Python there, and entering more regions."""

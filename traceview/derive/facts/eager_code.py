@@ -8,6 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from traceview.derive.facts.rows import Row, first_rank, frame, rows
+from traceview.derive.origins.tree import nearest, parents
 from traceview.tables import Tables
 from traceview.torchtext import marks
 
@@ -20,19 +21,13 @@ def uncalled_ms(tables: Tables) -> dict[int, float]:
 
 def ms_of(tables: Tables, region: Row) -> float | None:
     """Host milliseconds of a step in the lines of the code, and what they call; None: not known."""
-    ops = frame(tables, "line_ops", stance="compiled")
+    of_rank = pl.col("rank").eq_missing(pl.lit(region["rank"]))
+    ops = frame(tables, "line_ops", stance="compiled").filter(of_rank)
     steps = ops.filter(pl.col("name").str.contains(marks.OUR_STEP)).height
     if not steps or not region["target_file"] or region["target_last_line"] is None:
         return None
     at = pl.col("line").is_between(region["target_line"], region["target_last_line"])
-    mine = ops.filter((pl.col("kind") == "line") & (pl.col("file") == region["target_file"]) & at)
-    spans = dict(mine.select("op_id", "duration_ns").iter_rows())
-    parents = dict(ops.select("op_id", "parent_id").iter_rows())
-    own = 0
-    for op, ns in spans.items():
-        above = parents.get(op)
-        while above is not None and above not in spans:
-            above = parents.get(above)
-        if above is None:  # else it lies in that one's time
-            own += ns
-    return own / 1e6 / steps
+    is_line = (pl.col("kind") == "line") & (pl.col("file") == region["target_file"]) & at
+    mine, above = ops.select(is_line.fill_null(False)).to_series(), parents(ops)
+    outermost = mine & nearest(mine, above)[above].is_null()  # others lie in that one's time
+    return int(ops.filter(outermost)["duration_ns"].sum()) / 1e6 / steps

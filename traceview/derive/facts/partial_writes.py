@@ -32,10 +32,10 @@ import polars as pl
 from traceview.derive.effects.graphs import LOWERED
 from traceview.derive.effects.kernels import STANCES
 from traceview.derive.effects.parts import PAGE_FAULTS
+from traceview.derive.facts.rows import ran_generated
 from traceview.derive.facts.slow_loops import fusion_times
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.generated import GeneratedCode
-from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped, having
 from traceview.torchtext.cpp_work import work_of
 from traceview.torchtext.dtypes import size_of
@@ -102,9 +102,8 @@ class Write(NamedTuple):
 
 def partial_writes(tables: Tables) -> pl.DataFrame | None:
     """Table ``partial_writes``; None where no step was profiled."""
-    if tables["matched_kernels"].is_empty():
+    if (ran := ran_generated(tables)) is None:
         return None
-    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     times, moved, result = fusion_times(tables), _bytes_moved(tables), []
     found = []
     for kernel, origin, known in with_changes(tables, ran, wasteful_writes):
@@ -225,9 +224,8 @@ class Update(NamedTuple):
 
 def whole_copies(tables: Tables) -> pl.DataFrame | None:
     """Table ``whole_copies``; None where no step was profiled."""
-    if tables["matched_kernels"].is_empty():
+    if (ran := ran_generated(tables)) is None:
         return None
-    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     moved, result = _bytes_moved(tables), []
     for kernel, origin, known in with_changes(tables, ran, changed_copies):
         # It reads all of the input and writes all of the copy.

@@ -101,6 +101,10 @@ class Owners:
         """The user's own line that called the code object of a row of ``compiles``."""
         return self._innermost(frames(row["stack"])[:-1]).place
 
+    def called(self, row: Row) -> Location | None:
+        """The same, or the code object itself where no line of the user's called it."""
+        return self.caller(row) or self.code(row).place
+
     def is_torchs(self, row: Row) -> bool:
         """Whether it happened in torch's own code and none of the user's was compiled around it."""
         stack = self._traced(row)

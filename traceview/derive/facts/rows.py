@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, having
 
 #: Rows are shared by everything that reads the table: never change one.
@@ -37,6 +38,12 @@ def called_in(ops: pl.DataFrame, begin: str) -> pl.DataFrame:
     """Of rows of ``cpu_ops`` those that one whose name begins so calls itself."""
     within = ops.filter(pl.col("name").str.starts_with(begin)).select(parent_id="op_id")
     return ops.join(within.unique(), on="parent_id", how="semi")
+
+
+def ran_generated(tables: Tables) -> pl.DataFrame | None:
+    """Rows of ``matched_kernels`` that Inductor wrote, of every pass and rank; None: no profile."""
+    found = tables["matched_kernels"]
+    return None if found.is_empty() else found.filter(GENERATED, stance="compiled")
 
 
 def measured_pass(tables: Tables) -> str | None:
@@ -92,6 +99,14 @@ def ratio(tables: Tables) -> float | None:
     found = measured(tables)
     speedup = found["speedup"] if found else None
     return 1 / speedup if speedup else None
+
+
+def timed_scale(timed: float | None, profiled: float | None) -> float | None:
+    """What a part of a step takes as timed for each ms of it as profiled; None: not known.
+
+    At most 1: the profiler makes no step faster.
+    """
+    return min(1.0, timed / profiled) if timed and profiled else None
 
 
 def step_ms(tables: Tables, stance: str) -> float | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -28,8 +28,10 @@ from traceview.derive.facts.partial_writes import (
     part_of,
     with_changes,
 )
-from traceview.derive.windows import GENERATED
+from traceview.derive.facts.rows import ran_generated, timed_scale
+from traceview.derive.origins.tree import nearest, parents
 from traceview.tables import Tables, from_rows, grouped
+from traceview.torchtext import marks
 from traceview.torchtext.cpp_work import work_of
 from traceview.torchtext.fx import Graph, Node, tensor_sizes
 from traceview.torchtext.kernel_source import index_tests, read_kernel
@@ -43,7 +45,6 @@ _DIM = re.compile(r"^\(\w+, \w+, (\d+)")
 #: What autograd runs for such a slice outside of compiled code, and the operator in it.
 _IN_EAGER = {"SelectBackward0": "aten::select_backward", "SliceBackward0": "aten::slice_backward"}
 _RUN = ("pass", "rank")
-_ENGINE = "autograd::engine::evaluate_function: "
 
 
 class Slices(NamedTuple):
@@ -68,11 +69,13 @@ class Slices(NamedTuple):
 
 def slice_gradients(tables: Tables) -> pl.DataFrame | None:
     """Table ``slice_gradients``; None where no step was profiled."""
-    if tables["matched_kernels"].is_empty():
+    if (ran := ran_generated(tables)) is None:
         return None
-    ran = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     steps = tables["step_counts"].filter(stance="compiled").iter_rows(named=True)
-    timed = {(row["pass"], row["rank"]): (row["timed_step_ms"], row["step_ms"]) for row in steps}
+    scales = {
+        (row["pass"], row["rank"]): timed_scale(row["timed_step_ms"], row["step_ms"])
+        for row in steps
+    }
     result = []
     for kernel, origin, known in with_changes(tables, ran, added_slices):
         tests, lines = index_tests(origin["source_code"]), origin["user_lines"] or ()
@@ -91,8 +94,8 @@ def slice_gradients(tables: Tables) -> pl.DataFrame | None:
         if kernel["clock"] == "host":  # a C++ kernel may have other loops as well
             work = work_of(origin["source_code"])
             share = work.share_of_loops(largest.elements) if work else 0.0
-        as_timed, profiled = timed.get((kernel["pass"], kernel["rank"]), (None, None))
-        ms = kernel["ms"] * min(1.0, as_timed / profiled) if as_timed and profiled else None
+        scale = scales.get((kernel["pass"], kernel["rank"]))
+        ms = None if scale is None else kernel["ms"] * scale
         result.append(
             {
                 **{name: kernel[name] for name in ("pass", "rank", "count", "clock")},
@@ -107,7 +110,7 @@ def slice_gradients(tables: Tables) -> pl.DataFrame | None:
                 "wasted_ms": None if ms is None else ms * share * largest.wasted,
             }
         )
-    return from_rows("slice_gradients", [*result, *_outside(tables)])
+    return from_rows("slice_gradients", [*result, *_outside(tables, scales)])
 
 
 def _stores(source: str, elements: int) -> bool:
@@ -150,33 +153,34 @@ def added_slices(graph: Graph) -> Iterator[Slices]:
             yield Slices(len(found), whole, needed, *of)
 
 
-def _outside(tables: Tables) -> Iterator[Row]:
-    """Rows of slices that compiled functions give out, whose gradients eager code adds."""
+def _outside(tables: Tables, scales: Mapping[Any, float | None]) -> Iterator[Row]:
+    """Rows of slices that compiled functions give out, whose gradients eager code adds.
+
+    ``scales``: pass and rank → ``timed_scale``.
+    """
     views = grouped(tables["output_views"].iter_rows(named=True), "pass", "rank")
     if not any(row["views"] >= _LEAST_SLICES for rows in views.values() for row in rows):
         return
-    steps = tables["step_counts"].filter(stance="compiled").iter_rows(named=True)
-    timed = {(row["pass"], row["rank"]): row for row in steps}
     ops = tables["cpu_ops"].filter(pl.col("step").is_not_null(), stance="compiled")
     for key, rows in views.items():
-        mine = ops.filter(
-            *(pl.col(c).eq_missing(pl.lit(v)) for c, v in zip(_RUN, key, strict=True))
-        )
-        parents = dict(mine.select("op_id", "parent_id").iter_rows())
+        of_run = [pl.col(c).eq_missing(pl.lit(v)) for c, v in zip(_RUN, key, strict=True)]
+        mine = ops.filter(*of_run)
+        kernels = tables["kernels"].filter(*of_run, stance="compiled").drop_nulls("cpu_op_id")
+        above = parents(mine)
         number = max(1, mine["step"].n_unique())
         for name, operator in _IN_EAGER.items():
-            roots = set(mine.filter(name=_ENGINE + name)["op_id"])
+            is_root = mine["name"] == marks.AUTOGRAD + name
             made = mine.filter(name=operator).drop_nulls("concrete_inputs")
-            slices = round(len(roots) / number)
-            step = timed.get(key)
-            if slices < _LEAST_SLICES or made.is_empty() or not step:
+            slices = round(is_root.sum() / number)
+            if slices < _LEAST_SLICES or made.is_empty() or key not in scales:
                 continue
             _, sizes, dim, *_ = json.loads(made["concrete_inputs"][0])
-            on_host = int(mine.filter(pl.col("op_id").is_in(list(roots)))["duration_ns"].sum())
-            launched = _launched(tables, roots, parents)
-            ms = (on_host if launched is None else launched) / number / 1e6
-            as_timed, profiled = step["timed_step_ms"], step["step_ms"]
-            scaled = ms * min(1.0, as_timed / profiled) if as_timed and profiled else None
+            host_ms = int(mine.filter(is_root)["duration_ns"].sum()) / number / 1e6
+            inside = mine.filter(nearest(is_root, above).is_not_null())["op_id"]
+            launched = kernels.filter(pl.col("cpu_op_id").is_in(inside.implode()))
+            ms = int(launched["duration_ns"].sum()) / number / 1e6 if len(kernels) else host_ms
+            scale = scales[key]
+            scaled = None if scale is None else ms * scale
             yield {
                 **dict(zip(_RUN, key, strict=True)),
                 "kernel_name": name,
@@ -188,22 +192,8 @@ def _outside(tables: Tables) -> Iterator[Row]:
                 "count": float(slices),
                 "profiled_ms": ms,
                 "ms": scaled,
-                "clock": "host" if launched is None else "device",
-                "host_ms": None if scaled is None else on_host / number / 1e6 * scaled / ms,
+                "clock": "device" if len(kernels) else "host",
+                "host_ms": None if scale is None else host_ms * scale,
                 "share": 1.0,
                 "wasted_ms": None if scaled is None else scaled * (1 - 1 / slices),
             }
-
-
-def _launched(tables: Tables, roots: set[int], parents: dict[int, int | None]) -> int | None:
-    """Nanoseconds of the kernels that these operators launch; None without a device."""
-    launched = tables["kernels"].filter(stance="compiled").drop_nulls("cpu_op_id")
-    if launched.is_empty():
-        return None
-    total = 0
-    for operator, ns in launched.select("cpu_op_id", "duration_ns").iter_rows():
-        above: int | None = operator
-        while above is not None and above not in roots:
-            above = parents.get(above)
-        total += ns if above is not None else 0
-    return total

@@ -30,6 +30,7 @@ import polars as pl
 
 from traceview.derive.effects.groups import LIBRARY_CATEGORIES
 from traceview.derive.effects.parts import FUSION, LIBRARY
+from traceview.derive.facts.rows import ran_generated
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
@@ -72,9 +73,8 @@ _DRAWS = {"rand": ("uniform", "bernoulli"), "randn": ("normal",), "randint": ("r
 
 def slow_loops(tables: Tables) -> pl.DataFrame | None:
     """Table ``slow_loops``; None where no step was profiled."""
-    if tables["matched_kernels"].is_empty():
+    if (kernels := ran_generated(tables)) is None:
         return None
-    kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     origins = Origins(tables)
     known: dict[tuple[str, _Launch], list[Row]] = {}
     # On a device, arithmetic mostly hides behind memory: the part of a kernel where it can't.
@@ -348,14 +348,12 @@ def _priced(rows: list[Row], group: _Group) -> None:
 
 def slow_fusions(tables: Tables) -> pl.DataFrame | None:
     """Table ``slow_fusions``; None where no step was profiled."""
-    if tables["matched_kernels"].is_empty():
+    if (ran := ran_generated(tables)) is None:
         return None
     origins = Origins(tables)
     where = ("pass", "rank", "group_id")
     members = grouped(tables["matched_kernels"].iter_rows(named=True), *where)
-    generated = grouped(
-        tables["matched_kernels"].filter(GENERATED, stance="compiled").iter_rows(named=True), *where
-    )
+    generated = grouped(ran.iter_rows(named=True), *where)
     explained: dict[tuple[Any, ...], float] = defaultdict(float)
     for name in ("slow_loops", "partial_writes"):
         for row in tables[name].iter_rows(named=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -144,11 +143,8 @@ def _separate_attention(tables: Tables, known: Mapping[str, Row], on_device: boo
         pl.when(batched).then(known_at | theirs).otherwise(known_at),
         ~pl.col("category").is_in(_LIBRARY) | batched,
     )
-    ran = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
-    found: dict[str, Any] = {"name": FUSED_ATTENTION, "value": "False", "user_lines": user_lines}
-    if not ran.is_empty():
-        found |= {"kernels": float(ran["count"].sum()), "ms": float(ran["ms"].sum())}
-    return {**found, **place}
+    found = {"name": FUSED_ATTENTION, "value": "False", "user_lines": user_lines}
+    return {**found, **({} if ran.is_empty() else _taken(ran)), **place}
 
 
 def _kernels(tables: Tables, name: str) -> Row:
@@ -159,9 +155,13 @@ def _kernels(tables: Tables, name: str) -> Row:
     ran = frame(tables, "kernel_groups", stance="compiled")
     if name not in _KERNELS or ran.is_empty():
         return {}
-    ran = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
-    ran = ran.filter(pl.coalesce("cpu_op", "name").str.contains(_KERNELS[name]))
-    return {"kernels": float(ran["count"].sum()), "ms": float(ran["ms"].sum())}
+    return _taken(ran.filter(pl.coalesce("cpu_op", "name").str.contains(_KERNELS[name])))
+
+
+def _taken(ran: pl.DataFrame) -> Row:
+    """``kernels`` per step and their ``ms``, of the lowest rank."""
+    mine = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
+    return {"kernels": float(mine["count"].sum()), "ms": float(mine["ms"].sum())}
 
 
 def _checks(tables: Tables, of: str, names: Sequence[str], counted: str) -> Row:

@@ -28,9 +28,9 @@ import polars as pl
 
 from traceview.derive import causes
 from traceview.derive.facts.promotions import source_of
+from traceview.derive.facts.rows import ran_generated
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.generated import GeneratedCode
-from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, having
 from traceview.torchtext import fx
 from traceview.torchtext.dtypes import is_integer, size_of
@@ -67,9 +67,8 @@ class Copy(NamedTuple):
 
 def weight_copies(tables: Tables) -> pl.DataFrame | None:
     """Table ``weight_copies``; None where no step was profiled."""
-    if tables["matched_kernels"].is_empty():
+    if (kernels := ran_generated(tables)) is None:
         return None
-    kernels = tables["matched_kernels"].filter(GENERATED, stance="compiled")
     keys = ("pass", "rank", "name", "compile_id", "graph_key", "aot_id", "clock")
     code, origins, trained = GeneratedCode(tables), Origins(tables), _cast_parameters(tables)
     result = []

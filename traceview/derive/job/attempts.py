@@ -150,6 +150,18 @@ def code_columns(code: Code) -> Row:
     return dict(zip(("co_name", "co_filename", "co_firstlineno"), code, strict=True))
 
 
+def compile_columns(job: Attempt, span: Span) -> Row:
+    """The columns that name a compile of a job."""
+    return {
+        "pass": job.name,
+        "rank": span.row["rank"],
+        "compile_key": span.row["compile_key"],
+        "compile_id": span.row["compile_id"],
+        "member": span.member,
+        **code_columns(span.code),
+    }
+
+
 def known(spans: list[Span]) -> Iterator[Interval]:
     """When they ran, where that is known."""
     return (interval for span in spans if (interval := span.interval) is not None)

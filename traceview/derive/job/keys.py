@@ -63,15 +63,22 @@ class LookUp(msgspec.Struct, frozen=True):
         return (*self.span.code, self.span.index, self.nth)
 
 
+def ended(tables: Tables, job: Attempt, outcomes: Iterable[str]) -> pl.DataFrame:
+    """Rows of ``cache_events``, with their ``member``: look-ups of a job that ended so."""
+    return with_member(
+        tables["cache_events"].filter(
+            pl.col("event").is_in(list(outcomes)), **{"pass": job.name, "cache": CACHE}
+        )
+    )
+
+
 def look_ups(tables: Tables, job: Attempt) -> Iterator[LookUp]:
     """Every look-up that hit or missed, of a compile that is known."""
     spans = grouped(job.spans, by=attrgetter("key"))
-    events = tables["cache_events"].filter(
-        pl.col("pass") == job.name, pl.col("cache") == CACHE, pl.col("event").is_in(_OUTCOMES)
-    )
     seen: dict[tuple[str, str], int] = defaultdict(int)
     # A look-up whose record is cut off has no key and can't be compared.
-    ordered = with_member(events.drop_nulls("key")).sort("raw_file", "raw_line")
+    events = ended(tables, job, _OUTCOMES).drop_nulls("key")
+    ordered = events.sort("raw_file", "raw_line")
     for row in ordered.iter_rows(named=True):
         at = (row["member"], row["compile_key"])
         own = spans.get(at)

@@ -20,7 +20,7 @@ import msgspec
 import polars as pl
 
 from traceview.derive.intervals import Interval, merge, union
-from traceview.derive.job.attempts import Attempt, Row, Span, code_columns, with_member
+from traceview.derive.job.attempts import Attempt, Row, Span, compile_columns, with_member
 from traceview.tables import Tables
 from traceview.torchtext.marks import PROFILER_STEP
 
@@ -127,12 +127,7 @@ def late_rows(tables: Tables, job: Attempt, traces: Sequence[Trace] = ()) -> Ite
         after = {"late_by": "time", "after_us": quiet}
     for span, step in sorted(late, key=lambda item: item[0].started_us or 0.0):
         yield {
-            "pass": job.name,
-            "rank": span.row["rank"],
-            "compile_key": span.row["compile_key"],
-            "compile_id": span.row["compile_id"],
-            "member": span.member,
-            **code_columns(span.code),
+            **compile_columns(job, span),
             **after,
             "step": step,
             "started_us": span.started_us,

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 import msgspec
-import polars as pl
 
 from traceview.derive.job.attempts import (
     Attempt,
@@ -26,9 +25,8 @@ from traceview.derive.job.attempts import (
     phases_of,
     ranges,
     total,
-    with_member,
 )
-from traceview.derive.job.keys import CACHE, LookUp
+from traceview.derive.job.keys import LookUp, ended
 from traceview.tables import Tables, grouped
 
 _OUTCOMES = {"hit": "hits", "miss": "misses", "guard_miss": "misses", "bypass": "bypasses"}
@@ -55,11 +53,9 @@ def rank_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
     broken = Counter(breaks(tables, job.name)["member"])
     # Look-ups in Inductor's graph cache by how they ended: what AOTAutograd's finds, Inductor's
     # reports as found once more, and one of them counts.
-    events = tables["cache_events"].filter(
-        pl.col("pass") == job.name, pl.col("cache") == CACHE, pl.col("event").is_in(_OUTCOMES)
-    )
+    events = ended(tables, job, _OUTCOMES)
     lookups: dict[str, Row] = {}
-    for member, event, count in with_member(events).group_by("member", "event").len().iter_rows():
+    for member, event, count in events.group_by("member", "event").len().iter_rows():
         row = lookups.setdefault(member, {"hits": 0, "misses": 0, "bypasses": 0})
         row[_OUTCOMES[event]] += count
     for member in job.members:

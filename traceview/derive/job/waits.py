@@ -17,7 +17,7 @@ from operator import itemgetter
 import polars as pl
 
 from traceview.derive.intervals import Interval, shared
-from traceview.derive.job.attempts import Attempt, Row, Span, code_columns
+from traceview.derive.job.attempts import Attempt, Row, Span, compile_columns
 from traceview.tables import Tables
 
 #: A gap between compiles that is shorter says nothing.
@@ -40,7 +40,7 @@ def wait_rows(tables: Tables, job: Attempt) -> Iterator[Row]:
         span = spans.get((str(row["rank"]), row["compile_key"]))
         if span is not None and row["waiting_rank"] is not None:
             yield {
-                **_compile(job, span),
+                **compile_columns(job, span),
                 "waiting_member": str(row["waiting_rank"]),
                 "started_us": row["started_us"],
                 "seconds": row["wait_ms"] / 1e3,
@@ -82,21 +82,10 @@ def _wait(job: Attempt, member: str, gap: Interval, near: list[Span]) -> Iterato
     longest = max(compiled, key=lambda span: shared(gap, [span.interval or gap]))
     starts = [max(start, gap[0]) for start, end in job.intervals[other] if end > gap[0]]
     yield {
-        **_compile(job, longest),
+        **compile_columns(job, longest),
         "waiting_member": member,
         "started_us": float(starts[0]),
         "seconds": found[other] / 1e6,
         "resumed_s": (gap[1] - done) / 1e6,
         "basis": "heuristic",
-    }
-
-
-def _compile(job: Attempt, span: Span) -> Row:
-    return {
-        "pass": job.name,
-        "rank": span.row["rank"],
-        "compile_key": span.row["compile_key"],
-        "compile_id": span.row["compile_id"],
-        "member": span.member,
-        **code_columns(span.code),
     }

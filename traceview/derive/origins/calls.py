@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from traceview.derive.origins.tree import spelled
+from traceview.derive.origins.tree import numbered, spelled
 from traceview.derive.windows import GENERATED
 from traceview.parse.kineto.categories import operator_category
 from traceview.torchtext.fx import operator_word
@@ -37,8 +37,7 @@ def with_calls(inside: pl.DataFrame, ops: pl.DataFrame, calls: pl.DataFrame) -> 
     )
     direct = direct.sort("start_ns")
     direct = direct.select("graph_row", top_row="row", site=spelled(direct["name"]))
-    same = ("graph_row", "site")
-    direct = direct.with_columns(n=pl.int_range(pl.len()).over(same), times=pl.len().over(same))
+    direct = numbered(direct, "graph_row", "site")
     inside = inside.join(direct.drop("graph_row"), on="top_row", how="left", maintain_order="left")
     launch = ("code", "mark", "plain")
     inside = inside.with_columns(
@@ -120,9 +119,7 @@ def _sites(calls: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("order")
     )
-    known = known.with_columns(
-        n=pl.int_range(pl.len()).over(*_CODE, "site"), times=pl.len().over(*_CODE, "site")
-    )
+    known = numbered(known, *_CODE, "site")
     single = known.filter(pl.col("compile_id").n_unique().over("code") == 1)
     anyone = single.with_columns(compile_id=pl.lit(None, dtype=pl.String))
     return pl.concat([known, anyone])

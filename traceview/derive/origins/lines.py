@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import msgspec
 import polars as pl
 
-from traceview.derive.origins.tree import nearest, parents, spelled
+from traceview.derive.origins.tree import nearest, numbered, parents, spelled
 from traceview.derive.windows import Window
 from traceview.json_errors import NOT_JSON
 from traceview.tables import Tables
@@ -130,8 +130,7 @@ def _numbered(ops: pl.DataFrame, tid: str) -> pl.DataFrame:
     mine = ops.with_columns(parent_name=pl.col("name").gather(holder).fill_null("")).filter(
         _IS_OP & (pl.col("tid") == tid)
     )
-    same = ("step", "name", "parent_name")
-    return mine.with_columns(n=pl.int_range(pl.len()).over(same), times=pl.len().over(same))
+    return numbered(mine, "step", "name", "parent_name")
 
 
 #: Steps that differ from one another, at most; each is compared with every eager step.
@@ -203,12 +202,10 @@ def traced_lines(
         schema={"way": pl.Int32, "word": pl.String, "place": pl.String},
         orient="row",
     )
-    same = ("way", "word")
-    items = items.with_columns(n=pl.int_range(pl.len()).over(same), total=pl.len().over(same))
+    items = numbered(items, "way", "word")
     tops = _outermost(eager_ops).select("row", "step", "word", "start_ns").sort("start_ns")
-    same = ("step", "word")
-    tops = tops.with_columns(n=pl.int_range(pl.len()).over(same), total=pl.len().over(same))
-    found = tops.join(items, on=["word", "n", "total"], how="inner")
+    tops = numbered(tops, "step", "word")
+    found = tops.join(items, on=["word", "n", "times"], how="inner")
     closest = found.group_by("step", "way").len().sort("len", "way", descending=[True, False])
     closest = closest.unique("step", keep="first", maintain_order=True).drop("len")
     found = found.join(closest, on=["step", "way"], how="semi").drop_nulls("place")

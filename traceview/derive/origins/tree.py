@@ -31,6 +31,11 @@ def nearest(flags: pl.Series, above: pl.Series) -> pl.Series:
     return found
 
 
+def numbered(rows: pl.DataFrame, *same: str) -> pl.DataFrame:
+    """``rows`` with ``n``, the place of each among those alike in ``same``, and their ``times``."""
+    return rows.with_columns(n=pl.int_range(pl.len()).over(same), times=pl.len().over(same))
+
+
 def spelled(names: pl.Series) -> pl.Series:
     """The operator's word of every name: ``add`` for ``aten::add_``."""
     words = {name: operator_word(name) for name in names.unique()}
