@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from traceview.derive.syntax import covers
+from traceview.torchtext.fx import ATTENTION
 from traceview.trials.source import (
-    ATTENTION,
     SIMPLE,
     Changes,
     Function,

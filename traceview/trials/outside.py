@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from traceview.derive.syntax import covers
-from traceview.torchtext.fx import ATTENTION
 from traceview.trials.source import (
     DRAWS,
     PURE,
