@@ -35,6 +35,32 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "weights of attention that nobody uses": (
+        "ind-plain-attention",
+        "self.attn(",
+        """
+        class Layer(nn.Module):
+            def __init__(self):
+                self.attn = nn.MultiheadAttention(64, 4)
+                self.kept = nn.MultiheadAttention(64, 4)
+
+            def forward(self, x):
+                y, _ = self.attn(x, x, x)
+                z, weights = self.kept(x, x, x)
+                return self.attn(y, z, z, is_causal=True)[0], weights
+        """,
+        """
+        class Layer(nn.Module):
+            def __init__(self):
+                self.attn = nn.MultiheadAttention(64, 4)
+                self.kept = nn.MultiheadAttention(64, 4)
+
+            def forward(self, x):
+                y, _ = self.attn(x, x, x, need_weights=False)
+                z, weights = self.kept(x, x, x)
+                return self.attn(y, z, z, is_causal=True, need_weights=False)[0], weights
+        """,
+    ),
     "a condition that is read on the host": (
         "ap-launch-bound",
         "torch.cond",

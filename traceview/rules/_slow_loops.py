@@ -32,10 +32,11 @@ from traceview.words.text import listed
 _POTENTIAL = {
     "repeated_ms": "at most, by the eager operators' time for as many values",
     "drawn_ms": "what they take in generated kernels less the eager operators' time for as many",
+    "unfilled_ms": "at most, by the part of the vectors that holds nothing",
     "idle_ms": "at most, by the part of the device that has nothing to do meanwhile",
 }
 #: Part of a compiled step from which a loss is ranked by its cost, whatever compiling gained.
-_MUCH = 0.20
+MUCH = 0.20
 
 
 class Slow(NamedTuple):
@@ -76,14 +77,15 @@ class Slow(NamedTuple):
 
     def weighs(self, tables: Tables) -> bool:
         """Whether it is so much of a compiled step that it counts though compiling helped."""
-        return self.lost_ms >= _MUCH * (step_ms(tables, "compiled") or 1.0)
+        return self.lost_ms >= MUCH * (step_ms(tables, "compiled") or 1.0)
 
     def evidence(self, how: str) -> tuple[Evidence, ...]:
         """A line for each of the slowest kernels; ``how`` functions are computed, of a row."""
         found = []
         for row in self.rows[:MOST_EVIDENCE]:
             n = row["evaluations"]
-            often = f"{n:,} {'/'.join(row['functions'])} a run" if n else "/".join(row["functions"])
+            often = "/".join(row["functions"]) or "arithmetic"
+            often = f"{n:,} {often} a run" if n else often
             took = f", {milliseconds(row['ms'])} of a step" if row["ms"] is not None else ""
             found.append(
                 from_row(

@@ -17,8 +17,10 @@ such as 0, and `ATEN_CPU_CAPABILITY=default` leave all loops without vectors.
 The kernel's source: a loop without vectors that calls the function, and what is in its index. The
 cost is what the kernel takes longer than the eager operators of the same group, which is measured,
 and no more than these calls are of the kernel's instructions. A kernel in scalar code that is no
-slower than eager isn't reported. A setting is the cause where it was changed and no kernel of the
-same graph has a vector. Information where compiling helped as a whole.
+slower than eager isn't reported, unless its innermost loop is one vector of a few elements and full
+vectors would spare a fifth of the step, by the instructions of its loops. A setting is the cause
+where it was changed and no kernel of the same graph has a vector. Information where compiling
+helped as a whole.
 
 ## What to do
 `torch.roll` along the last dimension: concatenate the edge to the tensor and take slices, which
@@ -45,7 +47,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from traceview.rules._gain import at_first
-from traceview.rules._slow_loops import Slow, kernels, slow
+from traceview.rules._slow_loops import MUCH, Slow, kernels, slow
 from traceview.rules._starts import options, setting_line
 from traceview.rules.kit import (
     Evidence,
@@ -189,6 +191,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         found = slow(tables, {reason}, least_share)
         if found is None:
+            if reason == cpp_loops.FEW_ELEMENTS:
+                yield from _unfilled(tables)
             continue
         slowest, names = found.rows[0], found.functions
         length = slowest["length"]
@@ -226,6 +230,37 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             also_at=tuple(found.places[1:4]),
             weighs=found.weighs(tables),
         )
+
+
+def _unfilled(tables: Tables) -> Iterator[Finding]:
+    """Vectors that hold a few elements only, where that costs much, though no more than eager."""
+    found = slow(tables, {cpp_loops.FEW_ELEMENTS}, MUCH, cost="unfilled_ms")
+    if found is None:
+        return
+    _, what_to_do, snippet = _REASONS[cpp_loops.FEW_ELEMENTS]
+    length = found.rows[0]["length"]
+    yield Finding(
+        code=CODE,
+        rule="ind-scalar-loop",
+        severity="info",
+        title=(
+            f"A last dimension of {length} elements{at_first(*found.places)} does not fill a "
+            f"vector: {found.loss(tables)}"
+        ),
+        explanation=(
+            f"A step spends {milliseconds(found.ms)} in {kernels(found)}, whose innermost loop is "
+            f"one vector with {length} elements in it."
+        ),
+        cost=found.cost,
+        confidence="heuristic",
+        location=found.places[0] if found.places else None,
+        about=found.about,
+        evidence=found.evidence("one at a time"),
+        what_to_do=what_to_do.format(length=length),
+        snippet=snippet,
+        also_at=tuple(found.places[1:4]),
+        weighs=True,
+    )
 
 
 def _has_no_vectors(tables: Tables, found: Slow) -> bool:

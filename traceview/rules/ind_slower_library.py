@@ -150,6 +150,14 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
         "a dtype for which Triton has atomic additions: float32, int32.",
         Snippet("python", "total.scatter_add_(0, index.view(-1, 1).expand_as(values), values)"),
     ),
+    "calls": (
+        "compiled code calls it more often",
+        "Eager may decide by the data which formula it computes, such as that of cumprod's "
+        "gradient for values without a zero; what is traced has all of them. Write it with "
+        "operators of one formula: the product of positive values as the exponential of a cumsum "
+        "of their logarithms.",
+        Snippet("python", "torch.exp(torch.cumsum(torch.log(x), dim=0))  # cumprod, for x > 0"),
+    ),
     "operator": (
         "compiled code calls another operator",
         "Let Inductor time the library against templates of its own.",

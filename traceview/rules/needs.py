@@ -134,7 +134,7 @@ _TABLES = {
         "outside_work", "host_stalls", "step_shares", "slow_loops", "slow_fusions",
         "partial_writes", "whole_copies", "output_views", "launch_sources",
         "weight_copies", "clean_parts", "kernel_tunings", "host_operands", "sparse_coalesces",
-        "slice_gradients",
+        "slice_gradients", "weight_work", "plain_attention",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
@@ -157,6 +157,8 @@ MEASURED -= {
     "host_operands",
     "sparse_coalesces",
     "slice_gradients",
+    "weight_work",
+    "plain_attention",
 }
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}

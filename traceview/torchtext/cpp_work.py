@@ -38,7 +38,8 @@ class Work:
     ``single``: those that are done one element at a time; ``looked_up``: elements that are read
     at places calculated from data; ``looking_up``: instructions in nests of loops that do so;
     ``functions``: evaluations of each, one element or one vector at a time; ``by_size``:
-    instructions by the elements that the loops around them go through.
+    instructions by the elements that the loops around them go through. ``short``: instructions in
+    loops of vectors that are no longer than a part of one, by their elements and the vector's.
     """
 
     instructions: int = 0
@@ -47,6 +48,7 @@ class Work:
     looking_up: int = 0
     functions: dict[str, int] = field(default_factory=dict)
     by_size: dict[int, int] = field(default_factory=dict)
+    short: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def share_of_loops(self, elements: int) -> float:
         """The part of the instructions, 0 to 1, in loops through at least half of ``elements``."""
@@ -85,8 +87,13 @@ def work_of(source: str) -> Work | None:
             found.instructions += times * each
             size = prod({name: size for _, name, _, size in scopes}.values())
             found.by_size[size] = found.by_size.get(size, 0) + times * each
+            innermost = next(reversed(inside))
+            width, length = steps.get(innermost, 1), scopes[-1][3]
             # The innermost of the loops around it takes one element a turn.
-            single = steps.get(next(reversed(inside)), 1) == 1
+            single = width == 1
+            if 2 * length <= width and scopes[-1][1] == innermost:
+                short = length, width
+                found.short[short] = found.short.get(short, 0) + times * each
             if "Vectorized" not in line and not vector and single:
                 found.single += times * each
             if _LOOKED_UP.search(line):

@@ -106,6 +106,30 @@ def attention_of_narrow_values(source: Source, line: int) -> Changes:
             yield changes
 
 
+def without_weights(source: Source, _line: int) -> Changes:
+    """``y, _ = self.attention(q, k, v)`` of an ``nn.MultiheadAttention`` → ``need_weights=False``.
+
+    Where the weights are not used: taken as ``_``, or left out with ``[0]``.
+    """
+    made = {
+        dotted(target).rpartition(".")[2]
+        for node in source.all(ast.Assign)
+        if called(node.value).rpartition(".")[2] == "MultiheadAttention"
+        for target in node.targets
+    }
+    changes = []
+    for call in source.all(ast.Call):
+        given = {each.arg for each in call.keywords}
+        if called(call).rpartition(".")[2] not in made or given & {"need_weights", None}:
+            continue
+        match source.parents[call]:
+            case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id="_")])]):
+                changes.append(source.argument(call, "need_weights=False"))
+            case ast.Subscript(slice=ast.Constant(value=0)):
+                changes.append(source.argument(call, "need_weights=False"))
+    yield changes
+
+
 def fast_length(source: Source, line: int) -> Changes:
     """``N = a + b``, a length that a transform at ``line`` asks for → the next one that is fast.
 

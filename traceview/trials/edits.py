@@ -150,6 +150,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-causal-mask": (
         Pattern(operators.causal_without_mask, "padding that the mask hides is hidden no longer"),
     ),
+    "ind-plain-attention": (Pattern(arithmetic.without_weights),),
     "ind-wide-attention": (
         Pattern(arithmetic.attention_of_narrow_values, "results have the digits of 16 bits"),
     ),

@@ -132,10 +132,16 @@ def _replaced(eager: Kernels, compiled: Kernels, casts_ms: float) -> list[Part]:
     )
     if at := handed_over((*before, *after)):
         put = [k for k in before if k.category == INDEXING and (k.file, k.line) in at]
-        own = (kernel for kernel in after if not kernel.category.startswith("generated_"))
+        own = (kernel for kernel in after if not is_generated(kernel))
         handed = [kernel for kernel in own if (kernel.file, kernel.line) in at]
         parts.append(_part(LIBRARY, put, handed))
         before, after = [k for k in before if k not in put], [k for k in after if k not in handed]
+    for sides in called_in_both((*before, *after)).values():
+        parts.append(_part(LIBRARY, *sides))
+        before, after = (
+            [k for k in side if k not in mine]
+            for side, mine in zip((before, after), sides, strict=True)
+        )
     if not before and not after:
         return parts
     whole = _part(FUSION, before, after)
@@ -158,6 +164,20 @@ def handed_over(kernels: Iterable[Kernel]) -> dict[Place, Sides]:
     places = grouped(indexing, by=attrgetter("file", "line"))
     found = {place: _sides(mine) for place, mine in places.items()}
     return {place: sides for place, sides in found.items() if all(sides)}
+
+
+def called_in_both(kernels: Iterable[Kernel]) -> dict[str, Sides]:
+    """Operator → its kernels in eager and compiled steps, where it runs in both; no copies."""
+    called = (k for k in kernels if k.category != "copy" and not is_generated(k))
+    found = {
+        name: _sides(mine) for name, mine in grouped(called, by=attrgetter("operator")).items()
+    }
+    return {name: sides for name, sides in found.items() if all(sides)}
+
+
+def is_generated(kernel: Kernel) -> bool:
+    """Whether Inductor wrote it."""
+    return kernel.category.startswith("generated_")
 
 
 def _site(kernel: Kernel) -> Site:

@@ -140,6 +140,10 @@ def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: Si
         differs.append("generated")
     elif row["eager_ops"][0] != row["compiled_ops"][0]:
         differs.append("operator")
+    elif row["compiled_count"] > row["eager_count"] and not set(LIBRARY) & {
+        k.category for k in longest
+    }:
+        differs.append("calls")
     for what in ("dtype", "layout"):
         known = {row[f"eager_{what}"], row[f"compiled_{what}"]}
         if len(known) == 2 and None not in known:

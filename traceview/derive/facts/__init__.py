@@ -25,12 +25,14 @@ from traceview.derive.facts.outside import (
     step_shares,
 )
 from traceview.derive.facts.partial_writes import partial_writes, whole_copies
+from traceview.derive.facts.plain_attention import plain_attention
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slice_gradients import slice_gradients
 from traceview.derive.facts.slow_loops import slow_fusions, slow_loops
 from traceview.derive.facts.slow_switches import slow_switches
 from traceview.derive.facts.weight_copies import host_operands, weight_copies
+from traceview.derive.facts.weight_work import weight_work
 from traceview.derive.host_reads import read_places
 from traceview.derive.region_costs import compile_regions
 from traceview.tables import Tables
@@ -68,6 +70,8 @@ _OF_ALL: _Facts = {
     "launch_sources": launch_sources,
     "slow_fusions": slow_fusions,
     "weight_copies": weight_copies,
+    "weight_work": weight_work,
+    "plain_attention": plain_attention,
     "promotions": promotions,
     "host_operands": host_operands,
 }

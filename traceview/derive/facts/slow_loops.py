@@ -35,6 +35,7 @@ from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
 from traceview.torchtext.cpp_loops import (
+    FEW_ELEMENTS,
     LOADED_INDEX,
     RANDOM,
     SYMBOLIC_INDEX,
@@ -195,6 +196,21 @@ def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
         )
     if more:
         yield _recomputed(more, whole, vector=_VECTOR)
+    if work and work.short:
+        (length, width), _ = max(work.short.items(), key=lambda item: item[1])
+        row = scalar.setdefault(
+            FEW_ELEMENTS,
+            {
+                "why": FEW_ELEMENTS,
+                "functions": [],
+                "evaluations": None,
+                "length": length,
+                "share": 0.0,
+            },
+        )
+        spared = sum(count * (1 - few / of) for (few, of), count in work.short.items())
+        # What is computed for each row, before these loops, can be computed for several at once.
+        row["spared"] = (spared + work.single * (1 - 1 / width)) / work.instructions
     yield from scalar.values()
     if not more and not scalar and divides_by_sizes(source):
         yield {"why": SYMBOLIC_INDEX, "functions": ["division"], "evaluations": None, "share": 1.0}
@@ -336,6 +352,8 @@ def _priced(rows: list[Row], group: _Group) -> None:
         if row["why"] == RANDOM and all(calls.values()) and row["ms"] is not None:
             eager_ms = sum(c["ms"] for made in calls.values() for c in made)
             row["drawn_ms"] = max(0.0, at_most - eager_ms)
+        spared = row.pop("spared", None)
+        row["unfilled_ms"] = row["ms"] and spared and row["ms"] * spared
         row["idle_ms"] = None
         if row["why"] == FEW_PROGRAMS and row["count"]:
             row["idle_ms"] = at_most if row["profiled_ms"] >= _SHORT_MS * row["count"] else 0.0

@@ -29,6 +29,12 @@ import polars as pl
 from traceview.derive import causes
 from traceview.derive.facts.promotions import source_of
 from traceview.derive.facts.rows import ran_generated
+from traceview.derive.facts.weight_work import (
+    graphs_of_inference,
+    is_parameter,
+    is_written,
+    weights_of,
+)
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.generated import GeneratedCode
 from traceview.tables import Tables, from_rows, having
@@ -41,10 +47,7 @@ _CONVOLUTION = "extern_kernels.convolution"
 _WEIGHT = 1  # its position among a convolution's arguments
 _INFERENCE = "inference"
 LAYOUT, DTYPE = "layout", "dtype"
-_TRACED, _CAPTURED = "dynamo_output", "aot_inference"
 _CASTS = frozenset({"aten._to_copy", "prims.convert_element_type"})
-#: Dynamo's name of a graph's input that is a parameter of a module, or a buffer.
-_PARAMETER, _BUFFER = re.compile(r"_parameters_\w+_$"), re.compile(r"_buffers_\w+_$")
 #: Operators that are called to copy.
 _COPIES = ("aten._to_copy", "aten.copy", "aten.copy_", "aten.clone", "prims.device_put")
 _CAST = "prims.convert_element_type"
@@ -155,35 +158,21 @@ def _generated(function: Function) -> Iterator[tuple[str, list[tuple[str, Buffer
 
 
 def _cast_parameters(tables: Tables) -> dict[str, frozenset[str]]:
-    """compile_key → the parameters of modules that its inference graph casts, by their names there.
+    """compile_key → the weights that its inference graph casts, by their names there.
 
-    AOTAutograd keeps Dynamo's order of inputs; where their number differs, nothing is known.
+    Of buffers only those of whole numbers, which are a weight as it is stored.
     """
-    read: dict[str, dict[str, fx.Graph]] = defaultdict(dict)
-    graphs = tables["graphs"].filter(pl.col("kind").is_in([_TRACED, _CAPTURED]))
-    for key, kind, text in graphs.select("compile_key", "kind", "text").iter_rows():
-        read[key][kind] = fx.read_graph(text or "")
     found: dict[str, frozenset[str]] = {}
-    for key, of_key in read.items():
-        if not {_TRACED, _CAPTURED} <= of_key.keys():
-            continue
-        given, captured = of_key[_TRACED].inputs, of_key[_CAPTURED]
-        inputs = captured.inputs
-        if len(given) == len(inputs):
-            found[key] = frozenset(
-                own.name
-                for dynamos, own in zip(given, inputs, strict=True)
-                if _PARAMETER.search(dynamos.name) or _is_quantised(dynamos, captured, own)
-                if any(captured.nodes[user].op in _CASTS for user in captured.users[own.name])
-            )
+    for key, graphs in graphs_of_inference(tables).items():
+        captured = graphs["aot_inference"]
+        found[key] = frozenset(
+            own.name
+            for dynamos, own in weights_of(graphs)
+            if is_parameter(dynamos)
+            or (is_integer(own.dtype) and not is_written(captured, own.name))
+            if any(captured.nodes[user].op in _CASTS for user in captured.users[own.name])
+        )
     return found
-
-
-def _is_quantised(dynamos: fx.Node, captured: fx.Graph, own: fx.Node) -> bool:
-    """Whether an input is a buffer of whole numbers that nothing in the graph writes into."""
-    users = (captured.nodes[user] for user in captured.users[own.name])
-    kept = bool(_BUFFER.search(dynamos.name)) and is_integer(own.dtype)
-    return kept and not any(user.in_place and user.inputs[0] == own.name for user in users)
 
 
 def host_operands(tables: Tables) -> pl.DataFrame | None:
