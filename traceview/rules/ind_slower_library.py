@@ -224,15 +224,17 @@ def check(
         place = Location(file, line) if file and line is not None else None
         why, what_to_do, snippet = _CAUSES[cause]
         before, after = (sum(row[f"{s}_ms"] for row in pairs) for s in ("eager", "compiled"))
-        names = list(dict.fromkeys(_name(row["kind"]) for row in pairs))
-        kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted({row["kind"] for row in pairs}))
+        work = dict.fromkeys(row["kind"] for row in pairs)
+        longest = next(iter(work))
+        name = longest.removeprefix("aten::") if "::" in longest else category(longest).capitalize()
+        kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted(work))
         where = at_first(place)
         yield Finding(
             code=CODE,
             rule="ind-slower-library",
             severity=severity(tables, after - before),
             title=(
-                f"{names[0]}{where}: {milliseconds(after)} compiled, "
+                f"{name}{where}: {milliseconds(after)} compiled, "
                 f"{milliseconds(before)} in eager; {why}"
             ),
             explanation=(
@@ -247,7 +249,7 @@ def check(
             ),
             what_to_do=what_to_do + (kinds if cause in ("operator", "kernel") else ""),
             snippet=snippet,
-            remedy=_settings(cause, {row["kind"] for row in pairs}),
+            remedy=_settings(cause, set(work)),
             weighs=True,
         )
 
@@ -446,11 +448,6 @@ def _by_line(tables: Tables) -> dict[Location, dict[str, float]]:
             place = Location(row["file"], row["line"])
             took.setdefault(place, {"eager": 0.0, "compiled": 0.0})[row["stance"]] += row["ms"]
     return took
-
-
-def _name(kind: str) -> str:
-    """A kind of work, or an operator, as a title begins with it."""
-    return kind.removeprefix("aten::") if "::" in kind else category(kind).capitalize()
 
 
 def _sorts(row: Row) -> bool:
