@@ -69,7 +69,13 @@ def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
         row = {**row, "outcome": "failed", "reason": f"rank {other['rank']}: {other['reason']}"}
     if row["outcome"] == "not_compiled":  # both sides ran the same code: their ratio says nothing
         row = {**row, "speedup": None, "speedup_low": None, "compiled_ms": None}
-    row |= _whole(row)
+    if hurts_by_compiles(row):  # the figures with compiles that recur
+        eager, compiled = row["eager_mean_ms"], row["compiled_mean_ms"]
+        figures = {"eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled}
+        pairs = (row["pairs_measured"] or 0) - (row["pairs_replayed"] or 0)
+        known = {"basis": "all_blocks", "pairs_used": pairs, "pairs_measured": pairs}
+        none = {"pairs_replayed": 0, "steps_timed": None, "speedup_low": None, "speedup_high": None}
+        row = {**row, **figures, **known, **none}
     low, high = row["speedup_low"], row["speedup_high"]
     eager, compiled = row["eager_ms"], row["compiled_ms"]
     verdict = Verdict(
@@ -93,18 +99,6 @@ def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
 def hurts_by_compiles(row: Row) -> bool:
     """Whether steps gain, and lose it again to compiles that recur (a row of ``speedups``)."""
     return row.get("outcome") == "hurt" and (row.get("speedup_low") or 0.0) > 1.0
-
-
-def _whole(row: Row) -> Row:
-    """The figures of a verdict with compiles that recur, where these decide it."""
-    if not hurts_by_compiles(row):
-        return {}
-    eager, compiled = row["eager_mean_ms"], row["compiled_mean_ms"]
-    figures = {"eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled}
-    pairs = (row["pairs_measured"] or 0) - (row["pairs_replayed"] or 0)
-    known = {"basis": "all_blocks", "pairs_used": pairs, "pairs_measured": pairs}
-    none = {"pairs_replayed": 0, "steps_timed": None, "speedup_low": None, "speedup_high": None}
-    return {**figures, **known, **none}
 
 
 def explained(

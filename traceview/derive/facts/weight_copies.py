@@ -169,21 +169,19 @@ def _cast_parameters(tables: Tables) -> dict[str, frozenset[str]]:
             continue
         given, captured = of_key[_TRACED].inputs, of_key[_CAPTURED]
         inputs = captured.inputs
-        if len(given) == len(inputs):
-            found[key] = frozenset(
-                own.name
-                for dynamos, own in zip(given, inputs, strict=True)
-                if _PARAMETER.search(dynamos.name) or _is_quantised(dynamos, captured, own)
-                if any(captured.nodes[user].op in _CASTS for user in captured.users[own.name])
-            )
+        if len(given) != len(inputs):
+            continue
+        cast: set[str] = set()
+        for dynamos, own in zip(given, inputs, strict=True):
+            users = [captured.nodes[user] for user in captured.users[own.name]]
+            kept = _PARAMETER.search(dynamos.name) is not None
+            if not kept and _BUFFER.search(dynamos.name) and is_integer(own.dtype):
+                # Quantised: nothing in the graph writes into it.
+                kept = not any(user.in_place and user.inputs[0] == own.name for user in users)
+            if kept and any(user.op in _CASTS for user in users):
+                cast.add(own.name)
+        found[key] = frozenset(cast)
     return found
-
-
-def _is_quantised(dynamos: fx.Node, captured: fx.Graph, own: fx.Node) -> bool:
-    """Whether an input is a buffer of whole numbers that nothing in the graph writes into."""
-    users = (captured.nodes[user] for user in captured.users[own.name])
-    kept = bool(_BUFFER.search(dynamos.name)) and is_integer(own.dtype)
-    return kept and not any(user.in_place and user.inputs[0] == own.name for user in users)
 
 
 def host_operands(tables: Tables) -> pl.DataFrame | None:
