@@ -75,7 +75,9 @@ def collect(options: CollectOptions, console: Console) -> Run:
         try:
             collector = _Collector(options, target, run, console, live)
             cold = collector.run_pass(Pass("cold", "compiled" if options.no_baseline else "paired"))
-            if not options.no_baseline and _eager_is_too_large(cold):
+            story = cold.story
+            too_large = story.crashed and (story.crash_type or "").endswith("OutOfMemoryError")
+            if not options.no_baseline and too_large and story.crash_stance == "eager":
                 cold = collector.run_compiled_alone()
                 options = replace(options, no_baseline=True)
             for again in _more_passes(options, cold):
@@ -235,13 +237,6 @@ def write_child_config(raw: Path, config: Mapping[str, Any]) -> None:
     except OSError as error:
         fact = f"Can't write to the run folder {raw} ({error.strerror})."
         raise RunFolderError(fact, OTHER_DISK, slug="unwritable") from error
-
-
-def _eager_is_too_large(cold: Outcome) -> bool:
-    """Whether the script ended because its eager steps need more memory than there is."""
-    story = cold.story
-    out_of_memory = (story.crash_type or "").endswith("OutOfMemoryError")
-    return story.crashed and story.crash_stance == "eager" and out_of_memory
 
 
 def _more_passes(options: CollectOptions, cold: Outcome) -> list[Pass]:

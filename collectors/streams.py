@@ -34,7 +34,18 @@ class StderrTee:
         self.full: str | None = None
         self.at_line_start = True
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, OWNERS)
-        self._ours, self.child_end = _verbatim_terminal(onto) if self.is_terminal else os.pipe()
+        if self.is_terminal:  # a pseudo-terminal of the same size that changes no byte
+            self._ours, self.child_end = os.openpty()
+            with contextlib.suppress(termios.error):
+                attributes = termios.tcgetattr(self.child_end)
+                # The real terminal turns \n into \r\n itself; done twice, files and widths would
+                # differ.
+                attributes[tty.OFLAG] &= ~termios.OPOST
+                attributes[tty.LFLAG] &= ~(termios.ECHO | termios.ECHONL)
+                termios.tcsetattr(self.child_end, termios.TCSANOW, attributes)
+            _copy_size(onto, self._ours)
+        else:
+            self._ours, self.child_end = os.pipe()
         self._open = True
 
     def started(self) -> None:
@@ -93,19 +104,6 @@ def _write_all(descriptor: int, data: bytes) -> None:
             view = view[os.write(descriptor, view) :]
         except BlockingIOError:  # a terminal that someone set to non-blocking
             select.select([], [descriptor], [], 1.0)
-
-
-def _verbatim_terminal(like: int) -> tuple[int, int]:
-    """A pseudo-terminal of the size of ``like`` that changes no byte: ours, the child's end."""
-    ours, theirs = os.openpty()
-    with contextlib.suppress(termios.error):
-        attributes = termios.tcgetattr(theirs)
-        # The real terminal turns \n into \r\n itself; done twice, files and widths would differ.
-        attributes[tty.OFLAG] &= ~termios.OPOST
-        attributes[tty.LFLAG] &= ~(termios.ECHO | termios.ECHONL)
-        termios.tcsetattr(theirs, termios.TCSANOW, attributes)
-    _copy_size(like, ours)
-    return ours, theirs
 
 
 def _copy_size(source: int, target: int) -> None:

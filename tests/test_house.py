@@ -59,7 +59,7 @@ SIDE_ROOMS = {"traceview.collectors", "traceview.reports"}
 KNOWN_CIRCLES = set()
 #: Modules with one importer, and the part of private functions that are called once: at most so
 #: many. Lower them when there are fewer.
-MOST_ALONE, MOST_ONCE = 110, 0.48
+MOST_ALONE, MOST_ONCE = 110, 0.45
 #: What runs in the target's process: the standard library and the torch that is there.
 CHILD_MAY_IMPORT = set(sys.stdlib_module_names) | {"torch", "triton", "_traceview_child", "pynvml"}
 

@@ -108,29 +108,24 @@ class NotMeasured(Exception):
 def write_ceilings(torch: Any, recorder: Recorder, *, device: bool) -> None:
     """Measure for about 2 s. What can't be measured is a note; KeyboardInterrupt passes through."""
     deadline = time.monotonic() + BUDGET_S
-    name = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
+    measured = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
         try:
-            for task in device_tasks(torch) if device else host_tasks(torch):
-                _carry_out(task, recorder, name, deadline)
+            for name, measure in device_tasks(torch) if device else host_tasks(torch):
+                what = f"ceiling of the device: {name}"
+                if time.monotonic() >= deadline:
+                    recorder.note(what, f"the time limit of {BUDGET_S:.0f} s was reached")
+                    continue
+                try:
+                    found = measure(deadline)
+                except NotMeasured as why:
+                    recorder.note(what, str(why))
+                except Exception as error:  # noqa: BLE001 - the script's own ending must go on
+                    recorder.note(what, error)
+                else:
+                    recorder.write("ceiling", device=measured, **vars(found))
         except NotMeasured as why:
             recorder.note("ceilings of the device", str(why))
-
-
-def _carry_out(task: Task, recorder: Recorder, device: str, deadline: float) -> None:
-    name, measure = task
-    what = f"ceiling of the device: {name}"
-    if time.monotonic() >= deadline:
-        recorder.note(what, f"the time limit of {BUDGET_S:.0f} s was reached")
-        return
-    try:
-        found = measure(deadline)
-    except NotMeasured as why:
-        recorder.note(what, str(why))
-    except Exception as error:  # noqa: BLE001 - the script's own ending must go on
-        recorder.note(what, error)
-    else:
-        recorder.write("ceiling", device=device, **vars(found))
 
 
 def best_rate(ways: Iterable[Way], timed: Timed, until: float, *, rest_s: float = 0.0) -> Found:

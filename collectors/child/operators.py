@@ -336,21 +336,16 @@ def first_unlike(eager: Sequence[Ran], other: Sequence[Ran]) -> Ran | None:
     matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
     for tag, i, i_end, j, j_end in matcher.get_opcodes():
         if tag == "equal":
-            pairs = zip(eager[i:i_end], other[j:j_end], strict=True)
-            unlike = next((theirs for ours, theirs in pairs if not _alike(ours, theirs)), None)
-            if unlike is not None:
-                return unlike
+            for one, two in zip(eager[i:i_end], other[j:j_end], strict=True):
+                most = _TOLERANCE * max(map(abs, one.sizes), default=0.0)
+                pairs = zip(one.sizes, two.sizes, strict=False)
+                if not all(abs(a - b) <= most for a, b in pairs):
+                    return two
         elif tag != "delete":
             return other[j]
         else:
             missing = missing or eager[i]
     return missing
-
-
-def _alike(one: Ran, other: Ran) -> bool:
-    scale = max(map(abs, one.sizes), default=0.0)
-    pairs = zip(one.sizes, other.sizes, strict=False)
-    return all(abs(a - b) <= _TOLERANCE * scale for a, b in pairs)
 
 
 # -- what every operator of a call read and gave ---------------------------------------------------

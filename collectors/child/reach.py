@@ -228,7 +228,18 @@ class Loops:
         same = [(each.file, each.line) for each in loops] == [(e.file, e.line) for e in first]
         if not loops or not same:
             return None
-        steps = _steps(step, loops, before, first)
+        counted = takewhile(
+            lambda pair: pair[1].length and pair[1].done is not None, zip(first, loops, strict=True)
+        )
+        whole, done, earlier = 1, 0, 0
+        for then, now in counted:
+            whole, done = whole * now.length, done * now.length + now.done  # type: ignore[operator]
+            earlier = earlier * now.length + (then.done or 0)  # type: ignore[operator]
+        steps: int | None = None
+        if done > earlier:  # the rounds to come at the rate of those between two looks
+            steps = round(step + (step - before) / (done - earlier) * (whole - done))
+        elif None not in (lengths := [loop.length for loop in loops]):
+            steps = math.prod(lengths)  # type: ignore[arg-type]
         if steps is None or steps < step:
             return None
         return {"steps": steps, "file": loops[0].file, "line": loops[0].line}
@@ -266,23 +277,6 @@ def _spans(nodes: list[Any], line: int) -> bool:
     """Whether ``line`` is within these statements."""
     first, last = getattr(nodes[0], "lineno", None), getattr(nodes[-1], "end_lineno", None)
     return first is not None and last is not None and first <= line <= last
-
-
-def _steps(step: int, loops: list[_Loop], before: int, first: list[_Loop]) -> int | None:
-    """Steps so far, and those of the rounds to come at the rate of those between two looks."""
-    counted = [
-        *takewhile(
-            lambda pair: pair[1].length and pair[1].done is not None, zip(first, loops, strict=True)
-        )
-    ]
-    whole, done, earlier = 1, 0, 0
-    for then, now in counted:
-        whole, done = whole * now.length, done * now.length + now.done  # type: ignore[operator]
-        earlier = earlier * now.length + (then.done or 0)  # type: ignore[operator]
-    if done > earlier:
-        return round(step + (step - before) / (done - earlier) * (whole - done))
-    lengths = [loop.length for loop in loops]
-    return None if None in lengths else math.prod(lengths)  # type: ignore[arg-type]
 
 
 _WRAPPERS = ("enumerate", "tqdm", "reversed", "sorted", "list", "iter")

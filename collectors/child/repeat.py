@@ -106,7 +106,14 @@ class _Replayed:
                 stack.enter_context(torch._inductor.config.patch(compile_threads=1))
             else:
                 stack.enter_context(parts.stances.without_recompiles())
-            stack.enter_context(_counting_on(parts, gate))
+            # Calls and compiles are counted again, on this thread; no compiles are written.
+            control.off, control.depth, control.thread = False, 0, threading.get_ident()
+            control.only = None
+            control.inside.clear()
+            parts.compiles.silent = True
+            gate.region.grant(0)
+            stack.callback(setattr, parts.compiles, "silent", False)
+            stack.callback(control.switch_off)
             stack.callback(self._driver.restart)
             stack.enter_context(taken.mode.entered(torch))
             given: Any
@@ -224,22 +231,6 @@ def as_then(torch: Any, gate: Gate, taken: Taken, most_s: float) -> Iterator[See
             for each, training in zip(modules, now, strict=True):
                 each.training = training
             seeds.restore()
-
-
-@contextmanager
-def _counting_on(parts: Parts, gate: Gate) -> Iterator[None]:
-    """Count calls and compiles again, on this thread; write no compiles."""
-    control = parts.control
-    control.off, control.depth, control.thread = False, 0, threading.get_ident()
-    control.only = None
-    control.inside.clear()
-    parts.compiles.silent = True
-    gate.region.grant(0)
-    try:
-        yield
-    finally:
-        control.switch_off()
-        parts.compiles.silent = False
 
 
 @contextmanager

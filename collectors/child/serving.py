@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .clock import gpu_in_use
@@ -172,11 +172,25 @@ class Serving:
         number = known.get(key)
         if number is None and len(known) < MOST_SHAPES:
             number = known[key] = len(known)
+            # Name and sizes of each tensor: ``x``, ``batch['mask']``, ``states[0]``.
+            own = names_of(gate.original, len(args))
+            names = [f"argument {name}" if name.isdecimal() else name for name in own]
+            tensors: list[tuple[str, list[int]]] = []
+            for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+                inner: Any = [("", value)]
+                if isinstance(value, (list, tuple)):
+                    inner = ((f"[{n}]", each) for n, each in enumerate(value[:WITHIN]))
+                elif isinstance(value, dict):
+                    items = list(value.items())[:WITHIN]
+                    inner = ((f"[{key!r}]"[:40], each) for key, each in items)
+                for part, each in inner:
+                    if isinstance(each, tensor):
+                        tensors.append((f"{name}{part}", [*each.shape]))
             self._parts.recorder.write(
                 "served_shape",
                 region_id=gate.region.region_id,
                 shape=number,
-                tensors=_named(gate.original, args, kwargs, tensor),
+                tensors=tensors,
             )
         return OTHERS if number is None else number
 
@@ -247,23 +261,6 @@ class _LimitHits(logging.Handler):
         if any(f"config.{name}" in text for name in _LIMITS) and len(self.messages) < 10:
             line = " ".join(text.split())[:300]
             self.messages += [] if line in self.messages else [line]
-
-
-def _named(
-    call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], tensor: type
-) -> list[tuple[str, list[int]]]:
-    """Name and sizes of each tensor: ``x``, ``batch['mask']``, ``states[0]``."""
-    names = [f"argument {name}" if name.isdecimal() else name for name in names_of(call, len(args))]
-    found: list[tuple[str, list[int]]] = []
-    for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-        inner: Any = [("", value)]
-        if isinstance(value, (list, tuple)):
-            inner = ((f"[{index}]", each) for index, each in enumerate(value[:WITHIN]))
-        elif isinstance(value, dict):
-            inner = ((f"[{key!r}]"[:40], each) for key, each in list(value.items())[:WITHIN])
-        tensors: Any = ((part, each) for part, each in inner if isinstance(each, tensor))
-        found += [(f"{name}{part}", [*each.shape]) for part, each in tensors]
-    return found
 
 
 def _peak(torch: Any) -> dict[str, Any]:

@@ -172,10 +172,22 @@ def _work(name: str, arguments: bytes) -> Work | None:
         args = json.loads(arguments)
         dims, types = args["Input Dims"], args["Input type"]
         strides, values = args["Input Strides"], args.get("Concrete Inputs", [])
+        if name in _TRANSFORMS or name in _LOOKUPS:
+            size, step, kind = dims[0], strides[0], types[0]
         if name in _TRANSFORMS:
-            return _transform(name, dims[0], strides[0], types[0], values)
+            over = json.loads(values[1])
+            lengths = [size[dim] for dim in over]
+            if name == "aten::_fft_c2r":
+                lengths[-1] = int(values[3])
+            if 0 in size or all(_without(n, _KNOWN_FACTORS) <= 1 for n in lengths):
+                return None  # its lengths are fast ones
+            settings = json.dumps([over, lengths])
+            return name, (tuple(size),), (tuple(step),), _SIGNALS[kind], settings
         if name in _LOOKUPS:
-            return _lookup(name, dims[0], strides[0], types[0], values)
+            rows = name == "aten::index" or values[1] == "0"
+            if len(size) < 2 or 0 in size or not rows or min(step[1:]) <= step[0]:
+                return None  # each row's elements lie together, or these may be no rows
+            return name, (tuple(size),), (tuple(step),), _TABLES[kind], ""
         first = _OPERATORS[name]
         last = first + (3 if name in _ATTENTION else 2)
         sizes = tuple(tuple(size) for size in dims[first:last])
@@ -196,30 +208,6 @@ def _work(name: str, arguments: bytes) -> Work | None:
             if not settings:
                 return None
     return name, sizes, steps, kinds.pop(), settings
-
-
-def _transform(
-    name: str, size: list[int], strides: list[int], kind: str, values: list[str]
-) -> Work | None:
-    """None where its lengths are fast ones."""
-    over = json.loads(values[1])
-    lengths = [size[dim] for dim in over]
-    if name == "aten::_fft_c2r":
-        lengths[-1] = int(values[3])
-    if 0 not in size and any(_without(n, _KNOWN_FACTORS) > 1 for n in lengths):
-        settings = json.dumps([over, lengths])
-        return name, (tuple(size),), (tuple(strides),), _SIGNALS[kind], settings
-    return None
-
-
-def _lookup(
-    name: str, size: list[int], strides: list[int], kind: str, values: list[str]
-) -> Work | None:
-    """None where each row's elements lie together, or what is looked up may be no rows."""
-    rows = name == "aten::index" or values[1] == "0"
-    if len(size) < 2 or 0 in size or not rows or min(strides[1:]) <= strides[0]:
-        return None
-    return name, (tuple(size),), (tuple(strides),), _TABLES[kind], ""
 
 
 def _without(number: int, factors: Sequence[int]) -> int:

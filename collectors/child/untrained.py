@@ -8,7 +8,6 @@ looked at once, after a profiler window: one ``untrained_weight`` event each.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from typing import Any
 
 from .recorder import Recorder
@@ -23,33 +22,29 @@ _COMPILED = "_orig_mod."  # within the module that torch.compile gives back
 def write_untrained(torch: Any, recorder: Recorder) -> None:
     """Nothing where no optimizer is alive: then it is not known what is trained."""
     try:
-        found = list(_untrained(torch))
+        modules, trained = [], set[int]()
+        for each in gc.get_objects():
+            if issubclass(type(each), torch.nn.Module):
+                modules.append(each)
+            elif issubclass(type(each), torch.optim.Optimizer):
+                groups = getattr(each, "param_groups", ())
+                trained |= {id(weight) for group in groups for weight in group["params"]}
+        if not trained:
+            return
+        inner = {id(part) for module in modules for part in module._modules.values()}
+        names: dict[str, bool] = {}
+        found: dict[str, int] = {}
+        for root in (module for module in modules if id(module) not in inner):
+            for full_name, weight in root.named_parameters():
+                name = full_name.replace(_COMPILED, "")
+                names[name] = names.get(name, False) or id(weight) in trained
+                # What a script changes by hand, in place, is trained as well.
+                still = weight.requires_grad and weight._version < FEWEST_ADDITIONS
+                if still and weight.grad is not None and weight.grad._version >= FEWEST_ADDITIONS:
+                    found[name] = weight.grad._version
     except Exception as error:  # noqa: BLE001 - the user's objects may do anything
         recorder.note("weights that nothing trains", error)
         return
-    for name, additions in found[:MOST_WEIGHTS]:
+    untrained = [(name, added) for name, added in found.items() if not names[name]]
+    for name, additions in untrained[:MOST_WEIGHTS]:
         recorder.write("untrained_weight", name=name, additions=additions)
-
-
-def _untrained(torch: Any) -> Iterator[tuple[str, int]]:
-    modules, trained = [], set[int]()
-    for each in gc.get_objects():
-        if issubclass(type(each), torch.nn.Module):
-            modules.append(each)
-        elif issubclass(type(each), torch.optim.Optimizer):
-            groups = getattr(each, "param_groups", ())
-            trained |= {id(weight) for group in groups for weight in group["params"]}
-    if not trained:
-        return
-    inner = {id(part) for module in modules for part in module._modules.values()}
-    names: dict[str, bool] = {}
-    found: dict[str, int] = {}
-    for root in (module for module in modules if id(module) not in inner):
-        for full_name, weight in root.named_parameters():
-            name = full_name.replace(_COMPILED, "")
-            names[name] = names.get(name, False) or id(weight) in trained
-            # What a script changes by hand, in place, is trained as well.
-            still = weight.requires_grad and weight._version < FEWEST_ADDITIONS
-            if still and weight.grad is not None and weight.grad._version >= FEWEST_ADDITIONS:
-                found[name] = weight.grad._version
-    yield from ((name, added) for name, added in found.items() if not names[name])

@@ -176,30 +176,23 @@ def _bands(job: Job, lanes: Sequence[Lane]) -> tuple[list[Markup], float]:
         parts += _lane(job, lane, top, _GUTTER)
         top += _PITCH
     for group, compiling in zip(groups, busy, strict=True):
-        parts += _band(group, compiling, _shares(job, group, wait=True), top)
+        first, last = words.bare(group[0].rank), words.bare(group[-1].rank)
+        name = cut(one_line(first if len(group) == 1 else f"{first}–{last}"), 9)
+        parts.append(svg.text(_GUTTER - 1, top + 10.5, name, "tick band-name", "end"))
+        parts.append(svg.rect(_GUTTER, 100 - _GUTTER, top + 1, _BAND - 2, "track"))
+        states = [
+            -1 if wait > share and wait >= _WAITS else -(-round(share * 100) * _SHADES // 100)
+            for share, wait in zip(compiling, _shares(job, group, wait=True), strict=True)
+        ]
+        for state, cells in groupby(range(len(states)), key=states.__getitem__):
+            run = list(cells)
+            place = (_GUTTER + run[0] * wide, len(run) * wide, top + 1, _BAND - 2)
+            if state < 0:
+                parts.append(svg.filled(*place, "idle-sync", "timeline"))
+            elif state:
+                parts.append(svg.rect(*place, f"f-gemm thin shade{min(state, _SHADES)}"))
         top += _BAND
     return parts, top + 2
-
-
-def _band(
-    group: Sequence[Lane], compiling: Sequence[float], waiting: Sequence[float], top: float
-) -> Iterator[Markup]:
-    first, last = words.bare(group[0].rank), words.bare(group[-1].rank)
-    name = first if len(group) == 1 else f"{first}–{last}"
-    yield svg.text(_GUTTER - 1, top + 10.5, cut(one_line(name), 9), "tick band-name", "end")
-    yield svg.rect(_GUTTER, 100 - _GUTTER, top + 1, _BAND - 2, "track")
-    states = [
-        -1 if wait > share and wait >= _WAITS else -(-round(share * 100) * _SHADES // 100)
-        for share, wait in zip(compiling, waiting, strict=True)
-    ]
-    wide = (100 - _GUTTER) / _CELLS
-    for state, cells in groupby(range(len(states)), key=states.__getitem__):
-        run = list(cells)
-        place = (_GUTTER + run[0] * wide, len(run) * wide, top + 1, _BAND - 2)
-        if state < 0:
-            yield svg.filled(*place, "idle-sync", "timeline")
-        elif state:
-            yield svg.rect(*place, f"f-gemm thin shade{min(state, _SHADES)}")
 
 
 def _shares(job: Job, group: Sequence[Lane], *, wait: bool) -> list[float]:

@@ -16,7 +16,7 @@ from traceview.reports.markdown import escape, fenced, table
 from traceview.reports.phrases import tiny
 from traceview.reports.screen import BOLD, DIM, GREEN, PASTE, RED, YELLOW, Line, drawn, line
 from traceview.reports.trials import words
-from traceview.trials.model import Results, Trial
+from traceview.trials.model import Results
 from traceview.words import numbers as fmt
 from traceview.words.text import csv_cell, one_line
 
@@ -121,12 +121,22 @@ def _lines(results: Results) -> Iterator[Line]:
     verdicts = max(map(len, said), default=0)
     gains = max((len(words.gain(trial)) for trial in results.trials), default=0)
     for number, trial in enumerate(results.trials, 1):
-        yield from _trial(number, trial, verdicts, gains)
+        mark, word = words.VERDICTS[trial.verdict]
+        # Columns line up, so the spaces are kept; names are cut rather than wrapped.
+        row = f"{number:>2} {mark} {word:<{verdicts}}  {words.gain(trial):<{gains}}  "
+        yield row + one_line(words.named(trial), 300), _TONES.get(trial.verdict, ""), "", PASTE
+        for text in (words.timed(trial), words.details(trial)):
+            if text:
+                yield line(text, DIM, "     ", "       ")
+        why = [trial.why] if trial.why else []
+        prices = (f"Price: {price}" for price in words.prices(trial))
+        for text in (*why, *trial.notes, *prices):
+            yield line(text, "", "     ", "       ")
     if best:
         yield line("")
-        why = f" ({best.why})" if best.why else ""
+        aside = f" ({best.why})" if best.why else ""
         yield line(
-            f"Recommended: {' + '.join(best.trials)}, {words.gain(best)}{why}", BOLD, "", "  "
+            f"Recommended: {' + '.join(best.trials)}, {words.gain(best)}{aside}", BOLD, "", "  "
         )
         for code in best.code:
             yield code, "", "    ", PASTE
@@ -140,23 +150,7 @@ def _lines(results: Results) -> Iterator[Line]:
     if results.not_tried:
         yield line("")
         yield line("Not tried", BOLD)
-    for why, names in words.untried(results.not_tried):
-        yield line(f"{', '.join(names)}: {why}", "", "  ", "    ")
+    for reason, names in words.untried(results.not_tried):
+        yield line(f"{', '.join(names)}: {reason}", "", "  ", "    ")
     for note in results.notes:
         yield line(note, DIM, "", "  ")
-
-
-def _trial(number: int, trial: Trial, verdicts: int, gains: int) -> Iterator[Line]:
-    mark, word = words.VERDICTS[trial.verdict]
-    # Columns line up, so the spaces are kept; names are cut rather than wrapped.
-    row = f"{number:>2} {mark} {word:<{verdicts}}  {words.gain(trial):<{gains}}  "
-    yield row + one_line(words.named(trial), 300), _TONES.get(trial.verdict, ""), "", PASTE
-    for text in (words.timed(trial), words.details(trial)):
-        if text:
-            yield line(text, DIM, "     ", "       ")
-    if trial.why:
-        yield line(trial.why, "", "     ", "       ")
-    for note in trial.notes:
-        yield line(note, "", "     ", "       ")
-    for price in words.prices(trial):
-        yield line(f"Price: {price}", "", "     ", "       ")

@@ -94,6 +94,28 @@ def test_a_part_that_gains_outweigh_is_explained_by_what_is_due_to_its_cause(due
     assert [(part.ms, part.finding) for part in why] == [(80.6, named), (-71.1, None)]
 
 
+@pytest.mark.parametrize(
+    ("recording_ms", "part"), [(395.0, "overheads_added"), (1.0, "compiling_again")]
+)
+def test_recording_in_each_profiled_step_is_what_recurs(recording_ms, part):
+    """A step without compiles has no room for a recording that is longer than it."""
+    timed = Verdict("hurt", difference_ms=175.0, eager_ms=5.5, compiled_ms=180.5)
+    speedup = {"outcome": "hurt", "speedup_low": 1.2, "eager_ms": 6.4, "compiled_ms": 5.1}
+    speedup |= {"eager_mean_ms": 5.5, "compiled_mean_ms": 180.5}
+    row = {"effect": "overheads_added", "what": "idle_cudagraph_recording", "ms": recording_ms}
+    tables = Tables(
+        {
+            "speedups": pl.DataFrame([speedup]),
+            "waterfall_rows": pl.DataFrame([row]),
+        }
+    )
+    found = explained(timed, None, tables, Focus(None, None, None), [], {})
+    largest = found.why[0]
+    assert (largest.effect, largest.ms) == (part, pytest.approx(176.3))
+    others = sum(each.ms for each in found.why[1:])
+    assert others == pytest.approx(0.0 if part == "overheads_added" else recording_ms)
+
+
 def test_helped_says_what_saves_what_is_lost_again_and_what_is_not_explained():
     why = [("fusion", -0.6, None), ("launches_saved", -0.3, None), ("copies_added", 0.1, None)]
     text = said("helped", why=why, eager_ms=2.0, compiled_ms=1.1, speedup=1.8)

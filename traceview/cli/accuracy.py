@@ -77,16 +77,37 @@ def accuracy_command(
     traceview accuracy -o A train.py
     traceview accuracy A B
     """
+    from traceview.run import MANIFEST
+
     if steps is not None and bisect:
         fact = "--bisect and --steps can't be combined."
         remedy = "Use --steps first; --bisect follows what one call has wrong."
         raise UsageError(fact, remedy, slug="steps-and-bisect")
-    paths = _recorded(options["module"], options["target"])
+    # Run folders or recordings that are given in place of a script.
+    paths = [Path(each) for each in options["target"]] if options["module"] is None else []
+    known = [path.suffix == ".jsonl" or (path / MANIFEST).is_file() for path in paths]
+    if not any(known[:1]):
+        paths = []
+    elif len(paths) > 2 or not all(known):
+        fact = f"{paths[0]} is a run, and {' '.join(map(str, paths[1:]))} follows it."
+        remedy = "Name two runs, or one with several ranks."
+        raise UsageError(fact, remedy, slug="not-two-runs")
     if paths:
         answer = _between(_pairs([list(_recordings(path)) for path in paths]), paths)
         code = _told(answer, as_json)
     elif steps is not None:
-        code = _stepped(steps, as_json, **options)
+        from traceview.cli.console import Console
+        from traceview.cli.scripts import collect_options
+        from traceview.collectors.trials import record_steps
+
+        options["record_mb"] = options["record_mb"] or RECORD_MB
+        given = collect_options(to_stderr=as_json, **options)
+        run, ending = record_steps(given, Console(), steps)
+        code = 0
+        if ending.is_well:
+            answer = _between(_pairs([list(_recordings(run.folder))]), [run.folder])
+            code = _told(answer, as_json)
+        code = _ended(run, ending, code, as_json)
     else:
         code = _of_script(as_json, budget if bisect else 0.0, **options)
     click.get_current_context().exit(code)
@@ -126,21 +147,6 @@ def _of_script(as_json: bool, bisect_s: float, **options: Any) -> int:  # noqa: 
     return _ended(run, run.manifest.passes[0].ending, code, as_json)
 
 
-def _stepped(steps: int, as_json: bool, **options: Any) -> int:  # noqa: ANN401
-    """Training steps in processes of their own; the exit code."""
-    from traceview.cli.console import Console
-    from traceview.cli.scripts import collect_options
-    from traceview.collectors.trials import record_steps
-
-    options["record_mb"] = options["record_mb"] or RECORD_MB
-    given = collect_options(to_stderr=as_json, **options)
-    run, ending = record_steps(given, Console(), steps)
-    if not ending.is_well:
-        return _ended(run, ending, 0, as_json)
-    answer = _between(_pairs([list(_recordings(run.folder))]), [run.folder])
-    return _ended(run, ending, _told(answer, as_json), as_json)
-
-
 def _ended(run: Run, ending: Ending, code: int, as_json: bool) -> int:
     """Say where the run is; ``code`` if the script ended well, else the code for its end."""
     from traceview.cli.scripts import INTERRUPTED
@@ -164,21 +170,6 @@ def _told(answer: dict[str, Any], as_json: bool) -> int:
 
 
 # -- recordings ------------------------------------------------------------------------------------
-
-
-def _recorded(module: str | None, target: tuple[str, ...]) -> list[Path]:
-    """Run folders or recordings that are given in place of a script."""
-    from traceview.run import MANIFEST
-
-    paths = [Path(each) for each in target] if module is None else []
-    known = [p.suffix == ".jsonl" or (p / MANIFEST).is_file() for p in paths]
-    if not paths or not known[0]:
-        return []
-    if len(paths) > 2 or not all(known):
-        fact = f"{paths[0]} is a run, and {' '.join(map(str, paths[1:]))} follows it."
-        remedy = "Name two runs, or one with several ranks."
-        raise UsageError(fact, remedy, slug="not-two-runs")
-    return paths
 
 
 def _recordings(path: Path) -> Iterator[Recording]:

@@ -85,7 +85,18 @@ def tables_of(run: Run, job_steps: int | None = None, *, refresh: bool = False) 
     else:
         from traceview.parse import load_or_parse
 
-        _check_raw(run)
+        passes = run.manifest.passes  # of a run that failed, they say how it ended
+        failed = any(not p.ending.is_well and p.ending.kind not in _NO_FAILURE for p in passes)
+        raw = (path for record in passes for path in run.raw(record).rglob("*"))
+        files = (path for path in raw if path.name != "child.json")
+        if not failed and not any(path.is_file() and path.stat().st_size for path in files):
+            raise NothingToAnalyse(
+                f"{run.folder} has no log, trace or event to read: its raw files are missing or "
+                "empty.",
+                "Run `traceview diagnose` again, or restore the folder's raw/ next to its "
+                "run.json.",
+                slug="nothing-recorded",
+            )
         parsed = load_or_parse(run, refresh=refresh)
     settings = {} if job_steps is None else {"job_steps": float(job_steps)}
     tables = derive(parsed, settings, source_reader(run, parsed))
@@ -164,19 +175,6 @@ def tried_in(run: Run) -> dict[str, list[str]]:
         return by_rule(from_json(json.loads((run.folder / RESULTS).read_bytes())))
     except (OSError, NothingToAnalyse, *NOT_JSON):
         return {}
-
-
-def _check_raw(run: Run) -> None:
-    """NothingToAnalyse without raw data; of a run that failed, the manifest says how it ended."""
-    for record in run.manifest.passes:
-        if not record.ending.is_well and record.ending.kind not in _NO_FAILURE:
-            return
-        files = (path for path in run.raw(record).rglob("*") if path.name != "child.json")
-        if any(path.is_file() and path.stat().st_size for path in files):
-            return
-    fact = f"{run.folder} has no log, trace or event to read: its raw files are missing or empty."
-    remedy = "Run `traceview diagnose` again, or restore the folder's raw/ next to its run.json."
-    raise NothingToAnalyse(fact, remedy, slug="nothing-recorded")
 
 
 def written(pages: Mapping[Path, str]) -> RunFolderError | None:

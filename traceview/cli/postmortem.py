@@ -131,7 +131,7 @@ def read_paths(
 
 @contextmanager
 def _logs(folder: Path, paths: Sequence[str], resume: bool) -> Iterator[Found]:
-    """The logs at ``paths``; archives are unpacked into ``folder``.
+    """The logs at ``paths``; archives are unpacked into ``folder``. NothingToAnalyse without a log.
 
     If there is a single structured log that can't have been read before, another process starts
     cutting it meanwhile. A folder that stays empty is removed.
@@ -143,7 +143,22 @@ def _logs(folder: Path, paths: Sequence[str], resume: bool) -> Iterator[Found]:
     scratch.mkdir(exist_ok=True)
     try:
         found = inputs.find(paths, scratch)
-        _check(paths, found)
+        if not any(source.kind in _READ for source in found.sources):
+            named = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
+            remedy = (
+                "Give a TORCH_TRACE folder, text logs of TORCH_LOGS, saved stderr, or profiler "
+                "traces."
+            )
+            if found.sources:
+                count = len(found.sources)
+                files = "The only file" if count == 1 else f"None of the {count} files"
+                fact = f"{files} at {named} {'is not' if count == 1 else 'is'} a log of torch."
+                raise NothingToAnalyse(fact, remedy, slug="nothing-recognised")
+            unread = [(item.name, item.what) for item in found.damaged]
+            unread += [(item.name, item.reason) for item in found.skipped]
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in unread[:3])
+            fact = f"There is nothing to read at {named}{f' ({reasons})' if reasons else ''}."
+            raise NothingToAnalyse(fact, remedy, slug="nothing-there")
         first, *others = found.sources
         alone = not others and not resume and first.kind == "structured"
         with cutting_begun(first.path) if alone and first.path else nullcontext():
@@ -180,21 +195,3 @@ def _read(
     finally:
         console.progress(None)
     return run, bool(found.damaged) or any(part.damaged for part in parts)
-
-
-def _check(paths: Sequence[str], found: Found) -> None:
-    """NothingToAnalyse if there is no log among the files."""
-    named = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
-    if any(source.kind in _READ for source in found.sources):
-        return
-    remedy = "Give a TORCH_TRACE folder, text logs of TORCH_LOGS, saved stderr, or profiler traces."
-    if found.sources:
-        count = len(found.sources)
-        files = "The only file" if count == 1 else f"None of the {count} files"
-        fact = f"{files} at {named} {'is not' if count == 1 else 'is'} a log of torch."
-        raise NothingToAnalyse(fact, remedy, slug="nothing-recognised")
-    unread = [(item.name, item.what) for item in found.damaged]
-    unread += [(item.name, item.reason) for item in found.skipped]
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in unread[:3])
-    fact = f"There is nothing to read at {named}{f' ({reasons})' if reasons else ''}."
-    raise NothingToAnalyse(fact, remedy, slug="nothing-there")

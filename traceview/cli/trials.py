@@ -206,7 +206,16 @@ def sweep_command(
             ' "--batch 1,8" before the script.'
         )
         raise UsageError(fact, remedy, slug="no-axis")
-    words = _combinations(arguments) if arguments is not None else [()]
+    words: list[tuple[str, ...]] = [()]
+    if arguments is not None:
+        from traceview.trials import combinations
+
+        try:
+            words = combinations(arguments)
+        except ValueError as error:
+            fact = f"--args can't be used: {str(error).lower()}."
+            remedy = 'Separate values by commas: --args "--batch 1,8,32 --seq 128,512".'
+            raise UsageError(fact, remedy, slug="args") from error
 
     def plan(found: Diagnosis, _choice: Choice, run: Run, budget_s: float) -> Plan:
         from msgspec.structs import replace
@@ -229,17 +238,6 @@ def sweep_command(
 
     code = _carry_out(plan, first=words[0], keep_debug=keep_debug, **options)
     click.get_current_context().exit(code)
-
-
-def _combinations(arguments: str) -> list[tuple[str, ...]]:
-    from traceview.trials import combinations
-
-    try:
-        return combinations(arguments)
-    except ValueError as error:
-        fact = f"--args can't be used: {str(error).lower()}."
-        remedy = 'Separate values by commas: --args "--batch 1,8,32 --seq 128,512".'
-        raise UsageError(fact, remedy, slug="args") from error
 
 
 def _axis(name: str, values: str | None) -> list[str]:

@@ -83,27 +83,21 @@ def compare(a: Recording, b: Recording, noise: Recording | None = None) -> Compa
     elif a.environment.what == "steps":
         _Curves(found, a, b, noise).compare()
     else:
-        for one, other in _paired(a, b, found):
+        # Callables of the same name in their order; what is left over by order.
+        pairs, rest, left = [], [], list(b.calls.values())
+        for one in a.calls.values():
+            same = next((other for other in left if other.name == one.name), None)
+            if same is None:
+                rest.append(one)
+            else:
+                left.remove(same)
+                pairs.append((one, same))
+        for side, others in (("A", rest[len(left) :]), ("B", left[len(rest) :])):
+            for call in others:
+                found.skip(f"only {side} has recorded it", call)
+        for one, other in (*pairs, *zip(rest, left, strict=False)):
             _Calls(found, a, b, one, other).compare()
     return found
-
-
-def _paired(a: Recording, b: Recording, found: Compared) -> list[tuple[Call, Call]]:
-    """Callables of the same name in their order; what is left over by order."""
-    left, pairs = list(b.calls.values()), []
-    rest = []
-    for one in a.calls.values():
-        same = next((other for other in left if other.name == one.name), None)
-        if same is None:
-            rest.append(one)
-        else:
-            left.remove(same)
-            pairs.append((one, same))
-    pairs += zip(rest, left, strict=False)
-    for side, others in (("A", rest[len(left) :]), ("B", left[len(rest) :])):
-        for each in others:
-            found.skip(f"only {side} has recorded it", each)
-    return pairs
 
 
 class _Calls:

@@ -13,11 +13,11 @@ from traceview.derive.facts import add_facts, add_log_facts
 from traceview.derive.facts.clean_parts import clean_parts
 from traceview.derive.host_reads import host_reads
 from traceview.derive.job import job_tables
+from traceview.derive.job.waits import rank_waits
 from traceview.derive.limits import limit_tables, shape_gains
 from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables
-from traceview.derive.rank_waits import rank_waits
 from traceview.derive.region_costs import region_costs
 from traceview.derive.speedup import speedups
 from traceview.derive.syntax import ReadSource

@@ -135,7 +135,14 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
     low, high = timed_ms.interval or (None, None)
     other = pairs.filter("other_work", pl.col("speedup").is_not_null(), clock=used["clock"][0])
     steps = used.filter(~pl.col("replayed").fill_null(False))  # a replay never compiles
-    other = _recurring(other, steps["pair_index"])
+    # Of pairs that held other work, those whose kind recurs: compiling, or any other. What happens
+    # once (a late recompile) is no part of a step; what comes back in the later half of the pairs
+    # is, on average: a generation loop sets up each sequence between its steps.
+    compiling, half = pl.col("compiles_inside") > 0, steps["pair_index"].median()
+    kinds = (other.filter(compiling), other.filter(~compiling)) if half is not None else ()
+    often = [kind for kind in kinds if kind.height >= RECURS]
+    late = [kind for kind in often if (kind["pair_index"] > half).any()]
+    other = pl.concat([other.clear(), *late])
     eager_mean, compiled_mean = _means(other, steps, blocks, anchor)
     return Figures(
         basis="paired_blocks",
@@ -154,21 +161,6 @@ def _paired(pairs: pl.DataFrame, blocks: pl.DataFrame) -> Figures:
         compiles_inside=int(used["compiles_inside"].sum()),
         compiles_between=0 if eager_mean is None else int(other["compiles_inside"].sum()),
     )
-
-
-def _recurring(other: pl.DataFrame, used: pl.Series) -> pl.DataFrame:
-    """Of pairs that held other work, those whose kind recurs: compiling, or any other.
-
-    What happens once (a late recompile) is no part of a step; what comes back in the later half of
-    the pairs is, on average: a generation loop sets up each sequence between its steps.
-    """
-    if used.is_empty():
-        return other.clear()
-    compiling = pl.col("compiles_inside") > 0
-    kinds = [other.filter(compiling), other.filter(~compiling)]
-    often = [kind for kind in kinds if kind.height >= RECURS]
-    late = [kind for kind in often if (kind["pair_index"] > used.median()).any()]
-    return pl.concat([other.clear(), *late])
 
 
 def _means(

@@ -38,7 +38,15 @@ def speedups(tables: Tables, pairs: pl.DataFrame, settings: Mapping[str, float])
         own = {"steps_seen": kinds[0].steps} if len(kinds) > 1 else {}
         steps, steps_from = job_length(run | own, compile_s, settings)
         if steps is None and kinds and run["exit_kind"] != "exit":
-            steps, steps_from = _by_loops(tables, run, kinds[0].anchor, measured)
+            # By the loops around the step; a script of seconds may be a shortened one. Seconds in
+            # the faster of eager and compiled: a job that compiling makes that short is no longer
+            # than its author wanted to wait for it.
+            times = [ms for ms in (measured.eager_ms, measured.compiled_ms) if ms is not None]
+            anchored = pl.col("region_id").eq_missing(pl.lit(kinds[0].anchor, dtype=pl.Int32))
+            looped = of_process(tables["job_lengths"], run).filter(anchored)["steps"]
+            shortest = min(times, default=0.0)
+            if not looped.is_empty() and looped[0] * shortest / 1e3 > REAL_JOB_S:
+                steps, steps_from = looped[0], "loops"
         # The first call of the region whose calls are the steps; else of the first region called.
         called = of_process(tables["regions"], run).drop_nulls("first_call_ms")
         anchor = pl.col("is_anchor").fill_null(False)
@@ -90,22 +98,6 @@ def break_even(compile_s: float | None, measured: Figures) -> int | None:
     if low <= 1.0 or eager <= compiled or measured_outcome(measured) == "hurt":
         return None
     return math.ceil(compile_s * 1000.0 / (eager - compiled))
-
-
-def _by_loops(
-    tables: Tables, run: Row, anchor: int | None, measured: Figures
-) -> tuple[int | None, str | None]:
-    """The same by the loops around the step; a script of seconds may be a shortened one.
-
-    Seconds in the faster of eager and compiled: a job that compiling makes that short is no longer
-    than its author wanted to wait for it.
-    """
-    times = [ms for ms in (measured.eager_ms, measured.compiled_ms) if ms is not None]
-    anchored = pl.col("region_id").eq_missing(pl.lit(anchor, dtype=pl.Int32))
-    found = of_process(tables["job_lengths"], run).filter(anchored)["steps"]
-    if found.is_empty() or found[0] * min(times, default=0.0) / 1e3 <= REAL_JOB_S:
-        return None, None
-    return found[0], "loops"
 
 
 def job_length(

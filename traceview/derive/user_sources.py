@@ -318,28 +318,24 @@ def calls(source: str) -> Iterator[tuple[int, str]]:
         if alias.name in _FUNCTIONS
     )
     for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.stmt) and (name := _asks(node, imported)):
-            yield node.lineno, name
-
-
-def _asks(node: ast.expr | ast.stmt, imported: frozenset[str]) -> str | None:
-    """The name by which a call asks for gradients; what has an optimizer is going to train."""
-    of_optimizers = False
-    if isinstance(node, ast.Attribute):
-        of_optimizers = node.attr == "optim" and getattr(node.value, "id", None) == "torch"
-    elif isinstance(node, ast.Import):
-        of_optimizers = any(alias.name.startswith("torch.optim") for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        named = node.module == "torch" and any(alias.name == "optim" for alias in node.names)
-        of_optimizers = named or (node.module or "").startswith("torch.optim")
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id if node.func.id in imported | _CLASSES else None
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        name, owner = node.func.attr, node.func.value
-        last = getattr(owner, "attr", None) or getattr(owner, "id", None)
-        gradients = name in _FUNCTIONS and last in _MODULES
-        return name if name in _METHODS | _CLASSES or gradients else None
-    return "torch.optim" if of_optimizers else None
+        of_optimizers = False  # what has an optimizer is going to train
+        if isinstance(node, ast.Attribute):
+            of_optimizers = node.attr == "optim" and getattr(node.value, "id", None) == "torch"
+        elif isinstance(node, ast.Import):
+            of_optimizers = any(alias.name.startswith("torch.optim") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            named = node.module == "torch" and any(alias.name == "optim" for alias in node.names)
+            of_optimizers = named or (node.module or "").startswith("torch.optim")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in imported | _CLASSES:
+                yield node.lineno, node.func.id
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name, owner = node.func.attr, node.func.value
+            last = getattr(owner, "attr", None) or getattr(owner, "id", None)
+            if name in _METHODS | _CLASSES or (name in _FUNCTIONS and last in _MODULES):
+                yield node.lineno, name
+        if of_optimizers and isinstance(node, ast.expr | ast.stmt):
+            yield node.lineno, "torch.optim"
 
 
 def noted_lines(tables: Tables, read_source: ReadSource) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from traceview.derive.causes import UNNAMED
+from traceview.derive.causes import RECORDING, UNNAMED
 from traceview.derive.effects.parts import OTHER_IDLE, OVERHEADS
 from traceview.diagnosis.ahead import ahead_of_time
 from traceview.diagnosis.focus import Focus
@@ -69,7 +69,13 @@ def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
         row = {**row, "outcome": "failed", "reason": f"rank {other['rank']}: {other['reason']}"}
     if row["outcome"] == "not_compiled":  # both sides ran the same code: their ratio says nothing
         row = {**row, "speedup": None, "speedup_low": None, "compiled_ms": None}
-    row |= _whole(row)
+    if hurts_by_compiles(row):  # the figures with compiles that recur
+        eager, compiled = row["eager_mean_ms"], row["compiled_mean_ms"]
+        figures = {"eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled}
+        pairs = (row["pairs_measured"] or 0) - (row["pairs_replayed"] or 0)
+        known = {"basis": "all_blocks", "pairs_used": pairs, "pairs_measured": pairs}
+        none = {"pairs_replayed": 0, "steps_timed": None, "speedup_low": None, "speedup_high": None}
+        row = {**row, **figures, **known, **none}
     low, high = row["speedup_low"], row["speedup_high"]
     eager, compiled = row["eager_ms"], row["compiled_ms"]
     verdict = Verdict(
@@ -93,18 +99,6 @@ def measured(tables: Tables, focus: Focus) -> tuple[Verdict, str | None]:
 def hurts_by_compiles(row: Row) -> bool:
     """Whether steps gain, and lose it again to compiles that recur (a row of ``speedups``)."""
     return row.get("outcome") == "hurt" and (row.get("speedup_low") or 0.0) > 1.0
-
-
-def _whole(row: Row) -> Row:
-    """The figures of a verdict with compiles that recur, where these decide it."""
-    if not hurts_by_compiles(row):
-        return {}
-    eager, compiled = row["eager_mean_ms"], row["compiled_mean_ms"]
-    figures = {"eager_ms": eager, "compiled_ms": compiled, "speedup": eager / compiled}
-    pairs = (row["pairs_measured"] or 0) - (row["pairs_replayed"] or 0)
-    known = {"basis": "all_blocks", "pairs_used": pairs, "pairs_measured": pairs}
-    none = {"pairs_replayed": 0, "steps_timed": None, "speedup_low": None, "speedup_high": None}
-    return {**figures, **known, **none}
 
 
 def explained(
@@ -146,8 +140,14 @@ def explained(
         if hurts_by_compiles(timed := focus.first(tables["speedups"])):
             both = (timed["compiled_mean_ms"], timed["eager_mean_ms"])
             again = (both[0] - timed["compiled_ms"]) - (both[1] - timed["eager_ms"])
-            rows = [*rows, {"effect": COMPILING, "what": "", "ms": again}]
-            bases[COMPILING] = "measured"
+            recording = [row for row in rows if row["what"] == RECORDING]
+            if sum(row["ms"] for row in recording) > timed["compiled_ms"]:
+                # A step without compiles has no room for them: they are what recurs.
+                rows = [row for row in rows if row not in recording]
+                rows.append({**recording[0], "ms": again})
+            else:
+                rows = [*rows, {"effect": COMPILING, "what": "", "ms": again}]
+                bases[COMPILING] = "measured"
         neutral = verdict.outcome == "neutral"
         of = verdict.eager_ms if neutral else verdict.difference_ms
         why = difference(

@@ -252,30 +252,26 @@ def parse(log: Log) -> Batches:
             read = textlogs.read_pieces(log.pieces, log.name, log.damage, pass_name=log.part)
             yield from read
         case "kineto":
-            yield from _kineto(log)
+            named = _STANCE.search(log.name)
+            if named is not None and named[2]:
+                return  # a step with the user's lines marked: its times say nothing
+            stance = named[1] if named else None
+            local = None if log.source.prefix else log.source.local
+            with kineto.rest_begun(local) as rest, log.open() as stream:
+                yield from kineto.read_stream(
+                    stream,
+                    log.name,
+                    log.damage,
+                    pass_name=log.part,
+                    rank=rank_in_name(log.name),
+                    stance=stance,
+                    rest=rest,
+                )
+                if rest and log.source.path is None:
+                    log.told = rest.bytes_read
         case "chromium":
             with log.open() as stream:
                 yield from chromium.read_stream(stream, log.name, log.damage, pass_name=log.part)
         case "events":
             with log.local() as path:
                 yield from collected.read_file(path, log.name, log.damage).items()
-
-
-def _kineto(log: Log) -> Batches:
-    named = _STANCE.search(log.name)
-    if named is not None and named[2]:
-        return  # a step with the user's lines marked: its times say nothing
-    stance = named[1] if named else None
-    local = None if log.source.prefix else log.source.local
-    with kineto.rest_begun(local) as rest, log.open() as stream:
-        yield from kineto.read_stream(
-            stream,
-            log.name,
-            log.damage,
-            pass_name=log.part,
-            rank=rank_in_name(log.name),
-            stance=stance,
-            rest=rest,
-        )
-        if rest and log.source.path is None:
-            log.told = rest.bytes_read

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
@@ -177,13 +176,9 @@ def resumable(tables: Tables, *kinds: str) -> Iterator[Site]:
 
 def given_up(tables: Tables, site: Site) -> list[Row]:
     """The compiles that ``site`` is seen in; where it cannot resume, some ended as skipped."""
-    compiles = tables.once(_compiles)
+    compiles = {row["compile_key"]: row for row in rows(tables, "compiles")}
     keys = dict.fromkeys(key for row in site.rows for key in row["compile_keys"])
     return [compiles[key] for key in keys if key in compiles]
-
-
-def _compiles(tables: Tables) -> dict[str, Row]:
-    return {row["compile_key"]: row for row in rows(tables, "compiles")}
 
 
 def skipped_compile(tables: Tables, site: Site) -> Iterator[Evidence]:
@@ -210,16 +205,11 @@ def title(site: Site, what: str, others: Sequence[Site] = ()) -> str:
     return f"Graph break at {at}{error}: {what}"
 
 
-def _costs(tables: Tables, refused: bool) -> dict[tuple[Any, Any], Row]:
-    """Rows of table ``break_costs`` by file and line, the first of each."""
-    known = rows(tables, "break_costs", refused=refused)
-    return {(row["file"], row["line"]): row for row in reversed(known)}
-
-
 def cost(tables: Tables, site: Site) -> tuple[Cost, Confidence]:
     """What is seen of the break at ``site``, from table ``break_costs``."""
     place = (site.place.file, site.place.line) if site.place else (None, None)
-    row = tables.once(_costs, site.strict).get(place)
+    known = rows(tables, "break_costs", refused=site.strict)
+    row = next((row for row in known if (row["file"], row["line"]) == place), None)
     if row is None:
         return Cost(about=_ABOUT["not_measured"]), "heuristic"
     basis, ms = row["basis"], row["ms"]

@@ -213,3 +213,15 @@ def input_behind(graph: Graph, named: dict[str, str], name: str) -> str:
     while name not in named and (above := graph.nodes[name].inputs):
         name = above[0]
     return name
+
+
+def pace(tables: Tables, stance: str) -> float:
+    """What the library's calls of a timed step take over what they take in a profiled one.
+
+    A GPU that rests before the profile may run twice as fast as under constant load.
+    """
+    pairs = first_rank(rows(tables, "library_pairs", clock="device"))
+    names = {(row["group_id"], name) for row in pairs for name in row[f"{stance}_kernels"]}
+    ran = first_rank(rows(tables, "matched_kernels", stance=stance))
+    profiled = sum(row["ms"] for row in ran if (row["group_id"], row["name"]) in names)
+    return sum(row[f"{stance}_ms"] for row in pairs) / profiled if profiled else 1.0

@@ -264,7 +264,12 @@ def causes(tables: Tables, family: str, fewest_recompiles: float = 0) -> Iterato
     recompiles = rows(tables, "recompile_causes", family=family)
     if not recompiles:
         return iter(())
-    code, functions = tables.once(_compiled)
+    # The code object of each compile, and those that a file has of each name.
+    code: dict[str, Frame] = {}
+    functions: dict[object, set[Frame]] = defaultdict(set)
+    for row in rows(tables, "compiles"):
+        code[row["compile_key"]] = frame_of(row)
+        functions[row["co_filename"], row["co_name"]].add(frame_of(row))
     regions: dict[Frame, int] = {}  # the one that each was first compiled in
     for row in rows(tables, "compile_regions") if family == "state" else ():
         if row["compile_key"] in code:
@@ -282,16 +287,6 @@ def causes(tables: Tables, family: str, fewest_recompiles: float = 0) -> Iterato
 
     found = _grouped(recompiles, group)
     return (cause for cause in found if cause.recompiles >= fewest_recompiles)
-
-
-def _compiled(tables: Tables) -> tuple[dict[str, Frame], dict[object, set[Frame]]]:
-    """The code object of each compile, and those that a file has of each name."""
-    code: dict[str, Frame] = {}
-    functions: dict[object, set[Frame]] = defaultdict(set)
-    for row in rows(tables, "compiles"):
-        code[row["compile_key"]] = frame_of(row)
-        functions[row["co_filename"], row["co_name"]].add(frame_of(row))
-    return code, functions
 
 
 def of_sizes(tables: Tables, *reasons: str) -> Iterator[Cause]:

@@ -34,7 +34,6 @@ from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
     Evidence,
     Finding,
-    Row,
     Snippet,
     Tables,
     compile_call,
@@ -55,7 +54,13 @@ EXPLAINS = frozenset({"less_work"})
 
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each compiled callable."""
-    stale = [row for row in first_rank(rows(tables, "frozen_weights")) if _is_stale(tables, row)]
+    stale, resets = [], rows(tables, "resets")
+    for row in first_rank(rows(tables, "frozen_weights")):
+        if row["stale_calls"] and (changed_us := row["last_changed_us"]) is not None:
+            # Calls came after a change that no compiled code of the region has seen.
+            later = (*compiles_of(tables, row["region_id"]), *resets)
+            if not any((each["started_us"] or 0.0) > changed_us for each in later):
+                stale.append(row)
     regions = {row["region_id"]: row for row in first_rank(rows(tables, "regions"))}
     setting = setting_line(tables, "freezing", "TORCHINDUCTOR_FREEZING")
     for region_id, found in grouped(stale, "region_id").items():
@@ -95,12 +100,3 @@ def check(tables: Tables) -> Iterator[Finding]:
             snippet=Snippet("python", "torch._inductor.config.freezing = False"),
             remedy=("torch._inductor.config.freezing=False",),
         )
-
-
-def _is_stale(tables: Tables, row: Row) -> bool:
-    """Whether calls came after a change that no compiled code of the region has seen."""
-    changed_us = row["last_changed_us"]
-    if not row["stale_calls"] or changed_us is None:
-        return False
-    later = [*compiles_of(tables, row["region_id"]), *rows(tables, "resets")]
-    return not any((each["started_us"] or 0.0) > changed_us for each in later)

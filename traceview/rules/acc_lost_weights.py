@@ -65,37 +65,34 @@ def check(tables: Tables) -> Iterator[Finding]:
         if row["loads"] > (row["loaded_later"] or 0)
     ]
     for found in grouped(lost, "module", "prefixed").values():
-        yield _finding(found)
-
-
-def _finding(found: list[Row]) -> Finding:
-    row, place = found[0], line_of(found[0])
-    at = f" ({short(place)})" if place else ""
-    whole = all(name.startswith(_PREFIX) for name in row["names"])
-    what_to_do, code = _advice(row["prefixed"], whole=whole)
-    sides = {"given": " of the state dict", "own": f" of {row['module']}"}
-    return Finding(
-        code=CODE,
-        rule="acc-lost-weights",
-        severity="error",
-        title=(
-            f"load_state_dict(strict=False) loads {row['loaded']:,} of "
-            f"{plural(row['tensors'], 'tensor')} into {row['module']}{at}: "
-            f"keys of a compiled module {'begin with' if whole else 'contain'} {_PREFIX}"
-        ),
-        explanation=(
-            f"torch.compile(module) adds {_PREFIX} to the keys{sides.get(row['prefixed'], '')}, "
-            "and the other side's keys don't have it. strict=False leaves out keys that don't "
-            f"match, without a message: {row['module']} keeps the weights that it had."
-        ),
-        cost=RESULT,
-        confidence="measured",
-        location=place,
-        also_at=tuple(each for each in map(line_of, found[1:]) if each and each != place),
-        evidence=tuple(map(_left_out, found)),
-        what_to_do=what_to_do,
-        snippet=Snippet("python", code),
-    )
+        row, place = found[0], line_of(found[0])
+        at = f" ({short(place)})" if place else ""
+        whole = all(name.startswith(_PREFIX) for name in row["names"])
+        what_to_do, code = _advice(row["prefixed"], whole=whole)
+        sides = {"given": " of the state dict", "own": f" of {row['module']}"}
+        yield Finding(
+            code=CODE,
+            rule="acc-lost-weights",
+            severity="error",
+            title=(
+                f"load_state_dict(strict=False) loads {row['loaded']:,} of "
+                f"{plural(row['tensors'], 'tensor')} into {row['module']}{at}: "
+                f"keys of a compiled module {'begin with' if whole else 'contain'} {_PREFIX}"
+            ),
+            explanation=(
+                f"torch.compile(module) adds {_PREFIX} to the keys"
+                f"{sides.get(row['prefixed'], '')}, and the other side's keys don't have it. "
+                "strict=False leaves out keys that don't match, without a message: "
+                f"{row['module']} keeps the weights that it had."
+            ),
+            cost=RESULT,
+            confidence="measured",
+            location=place,
+            also_at=tuple(each for each in map(line_of, found[1:]) if each and each != place),
+            evidence=tuple(map(_left_out, found)),
+            what_to_do=what_to_do,
+            snippet=Snippet("python", code),
+        )
 
 
 def _left_out(row: Row) -> Evidence:

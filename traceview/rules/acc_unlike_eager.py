@@ -76,48 +76,44 @@ _ALL_GUARDS = ("options.guard_filter_fn=None",)
 def check(tables: Tables) -> Iterator[Finding]:
     """One finding for each compiled callable."""
     regions = {row["region_id"]: row for row in first_rank(rows(tables, "regions"))}
-    for row in first_rank(rows(tables, "end_checks")):
-        if end_is_wrong(row):
-            yield _finding(row, regions.get(row["region_id"]))
-
-
-def _finding(row: Row, region: Row | None) -> Finding:
-    name = region["name"] if region else "callable"
-    result, apart = result_name(row["name"]), percent(row["relative_error"])
-    noise = percent(row["noise"]) if row["noise"] >= 1e-4 else "less than 0.01 %"
-    place, made = line_of(row), compile_call(region)
-    why, what_to_do, snippet, remedy = _cause(row, region, place, made)
-    evidence = [
-        from_row(
-            f"{result} ({row['dtype']}): root mean square of the difference {apart} of eager's "
-            f"values; roundings make {noise}",
-            "end_checks",
-            row,
-        ),
-        Evidence(f"results compared: {row['results']}", "end_checks"),
-    ]
-    if remedy == _ALL_GUARDS:
-        at = f" ({short(made)})" if made else ""
-        evidence.append(Evidence(f"torch.compile was given guard_filter_fn{at}", "regions"))
-    return Finding(
-        code=CODE,
-        rule="acc-unlike-eager",
-        severity="error",
-        title=f"Compiled {name} gives other results than eager: {result} differs by {apart}",
-        explanation=(
-            "The same call was made at the script's end, by the script's compiled code and in "
-            f"eager, with the script's own objects. {why}"
-        ),
-        cost=RESULT,
-        confidence="measured",
-        location=place or made,
-        also_at=(made,) if place and made else (),
-        evidence=tuple(evidence),
-        what_to_do=what_to_do,
-        snippet=snippet,
-        remedy=remedy or ((f"eager={name}",) if region else ()),
-        about=about_region(region),
-    )
+    for row in filter(end_is_wrong, first_rank(rows(tables, "end_checks"))):
+        region = regions.get(row["region_id"])
+        name = region["name"] if region else "callable"
+        result, apart = result_name(row["name"]), percent(row["relative_error"])
+        noise = percent(row["noise"]) if row["noise"] >= 1e-4 else "less than 0.01 %"
+        place, made = line_of(row), compile_call(region)
+        why, what_to_do, snippet, remedy = _cause(row, region, place, made)
+        evidence = [
+            from_row(
+                f"{result} ({row['dtype']}): root mean square of the difference {apart} of eager's "
+                f"values; roundings make {noise}",
+                "end_checks",
+                row,
+            ),
+            Evidence(f"results compared: {row['results']}", "end_checks"),
+        ]
+        if remedy == _ALL_GUARDS:
+            at = f" ({short(made)})" if made else ""
+            evidence.append(Evidence(f"torch.compile was given guard_filter_fn{at}", "regions"))
+        yield Finding(
+            code=CODE,
+            rule="acc-unlike-eager",
+            severity="error",
+            title=f"Compiled {name} gives other results than eager: {result} differs by {apart}",
+            explanation=(
+                "The same call was made at the script's end, by the script's compiled code and in "
+                f"eager, with the script's own objects. {why}"
+            ),
+            cost=RESULT,
+            confidence="measured",
+            location=place or made,
+            also_at=(made,) if place and made else (),
+            evidence=tuple(evidence),
+            what_to_do=what_to_do,
+            snippet=snippet,
+            remedy=remedy or ((f"eager={name}",) if region else ()),
+            about=about_region(region),
+        )
 
 
 def _cause(

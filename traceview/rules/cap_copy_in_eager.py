@@ -31,7 +31,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Row,
     Snippet,
     Tables,
     compile_call,
@@ -56,37 +55,36 @@ def check(tables: Tables) -> Iterator[Finding]:
     regions = {row["region_id"]: row for row in first_rank(rows(tables, "regions"))}
     called = [row for row in first_rank(rows(tables, "module_copies")) if calls_copies(row)]
     for found in grouped(called, "file", "line").values():
-        yield _finding(tables, found, regions.get(found[0]["region_id"]))
-
-
-def _finding(tables: Tables, found: list[Row], region: Row | None) -> Finding:
-    copies, calls = (sum(row[name] for row in found) for name in ("copies", "calls"))
-    after = sum(row["region_calls_after"] for row in found)
-    spent = [row["calls"] * row["call_ms"] for row in found if row["call_ms"] is not None]
-    ms = sum(spent) / after if after and spent else None
-    row, made = found[0], compile_call(region)
-    place = line_of(row)
-    module, many = row["module"], copies > 1
-    which = f"{copies} copies of {module}" if many else f"A copy of {module}"
-    at = f" ({short(place)})" if place else ""
-    each = f", {milliseconds(sum(spent) / calls)} of host time each" if spent else ""
-    return Finding(
-        code=CODE,
-        rule="cap-copy-in-eager",
-        severity=severity(tables, ms) if after else "warning",
-        title=f"{which}{at}, called {times(calls)}, {'are' if many else 'is'} not compiled",
-        explanation=(
-            f"{module} was compiled in place, by compile(). The compiled call is no part of what "
-            f"{row['how']} copies, so a copy runs in eager."
-        ),
-        cost=Cost(ms, None, "time of their calls in eager; compiling saves a part of it"),
-        confidence="measured",
-        location=place or made,
-        also_at=(made,) if made and place else (),
-        evidence=(
-            Evidence(f"calls of copies counted: {calls:,}{each}", "module_copies"),
-            Evidence(f"the compiled module is called {times(after)} after that", "module_copies"),
-        ),
-        what_to_do="Copy the module first, and compile the copies.",
-        snippet=Snippet("python", "member = copy.deepcopy(model)\nmember.compile()"),
-    )
+        region = regions.get(found[0]["region_id"])
+        copies, calls = (sum(row[name] for row in found) for name in ("copies", "calls"))
+        after = sum(row["region_calls_after"] for row in found)
+        spent = [row["calls"] * row["call_ms"] for row in found if row["call_ms"] is not None]
+        ms = sum(spent) / after if after and spent else None
+        row, made = found[0], compile_call(region)
+        place = line_of(row)
+        module, many = row["module"], copies > 1
+        which = f"{copies} copies of {module}" if many else f"A copy of {module}"
+        at = f" ({short(place)})" if place else ""
+        each = f", {milliseconds(sum(spent) / calls)} of host time each" if spent else ""
+        yield Finding(
+            code=CODE,
+            rule="cap-copy-in-eager",
+            severity=severity(tables, ms) if after else "warning",
+            title=f"{which}{at}, called {times(calls)}, {'are' if many else 'is'} not compiled",
+            explanation=(
+                f"{module} was compiled in place, by compile(). The compiled call is no part of "
+                f"what {row['how']} copies, so a copy runs in eager."
+            ),
+            cost=Cost(ms, None, "time of their calls in eager; compiling saves a part of it"),
+            confidence="measured",
+            location=place or made,
+            also_at=(made,) if made and place else (),
+            evidence=(
+                Evidence(f"calls of copies counted: {calls:,}{each}", "module_copies"),
+                Evidence(
+                    f"the compiled module is called {times(after)} after that", "module_copies"
+                ),
+            ),
+            what_to_do="Copy the module first, and compile the copies.",
+            snippet=Snippet("python", "member = copy.deepcopy(model)\nmember.compile()"),
+        )

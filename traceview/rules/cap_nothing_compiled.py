@@ -339,39 +339,49 @@ def _after_mode(tables: Tables, region: Row, *, empty: bool) -> Finding | None:
     counts = first(tables, "step_counts", stance="compiled")
     none_entered = counts is not None and counts["compiled_regions"] == 0
     if calls < LEAST_AFTER and not served and none_entered:
-        return _steps_under_mode(tables, region)
+        # A mode was entered after it was compiled, and is active in the steps.
+        modes, number = region["dispatch_modes"], f"call {region['dispatch_modes_call'] + 1:,}"
+        mode = _innermost(modes)
+        return _by_mode(
+            region,
+            mode,
+            setting_line(tables, mode),
+            cost=Cost(step_ms(tables, "compiled"), None, _ALL),
+            title=f"{region['name']} is compiled, but runs in eager under {mode}",
+            explanation=(
+                "While a TorchDispatchMode of the script's is active, Dynamo compiles nothing and "
+                "enters no compiled code: such a mode handles every operator in Python."
+            ),
+            evidence=(
+                Evidence(f"active dispatch modes in its {number}: {modes}", "regions"),
+                Evidence("no compiled code ran in the profiled steps", "step_counts"),
+            ),
+        )
     return None
-
-
-def _steps_under_mode(tables: Tables, region: Row) -> Finding:
-    """A mode was entered after it was compiled, and is active in the steps."""
-    modes, number = region["dispatch_modes"], f"call {region['dispatch_modes_call'] + 1:,}"
-    mode = _innermost(modes)
-    return _by_mode(
-        region,
-        mode,
-        setting_line(tables, mode),
-        cost=Cost(step_ms(tables, "compiled"), None, _ALL),
-        title=f"{region['name']} is compiled, but runs in eager under {mode}",
-        explanation=(
-            "While a TorchDispatchMode of the script's is active, Dynamo compiles nothing and "
-            "enters no compiled code: such a mode handles every operator in Python."
-        ),
-        evidence=(
-            Evidence(f"active dispatch modes in its {number}: {modes}", "regions"),
-            Evidence("no compiled code ran in the profiled steps", "step_counts"),
-        ),
-    )
 
 
 def _skipped_for_good(tables: Tables, region: Row) -> Finding:
     """A call under a dispatch mode made Dynamo skip it for the rest of the run."""
     modes, number, name = region["dispatch_modes"], region["dispatch_modes_call"], region["name"]
     mode, which = _innermost(modes), "first call" if number == 0 else f"call {number + 1:,}"
+    # The `with` of the mode; of several the one that is nearest above the first call.
+    place = setting_line(tables, mode)
+    sites = first_rank(rows(tables, "setting_sites", name=mode))
+    near = [
+        site
+        for at in (frames(region["first_call_stack"]) if number == 0 else ())
+        for site in sites
+        if (site["file"], site["function"]) == (at.file, at.function)
+        and at.line is not None
+        and site["line"] <= at.line
+    ]
+    if near:
+        last = max(near, key=lambda site: site["line"])
+        place = Location(last["file"], last["line"], last["function"])
     return _by_mode(
         region,
         mode,
-        _entered(tables, region, mode),
+        place,
         title=f"{name} stays in eager: its {which} ran under {mode}",
         explanation=(
             f"Dynamo compiles nothing while a TorchDispatchMode of the script's is active. It "
@@ -382,24 +392,6 @@ def _skipped_for_good(tables: Tables, region: Row) -> Finding:
             Evidence("no compiled code ran in that call or any watched one after", "served_calls"),
         ),
     )
-
-
-def _entered(tables: Tables, region: Row, mode: str) -> Location | None:
-    """The `with` of the mode; of several the one that is nearest above the first call."""
-    sites = first_rank(rows(tables, "setting_sites", name=mode))
-    stack = frames(region["first_call_stack"]) if region["dispatch_modes_call"] == 0 else ()
-    near = [
-        site
-        for at in stack
-        for site in sites
-        if (site["file"], site["function"]) == (at.file, at.function)
-        and at.line is not None
-        and site["line"] <= at.line
-    ]
-    if not near:
-        return setting_line(tables, mode)
-    last = max(near, key=lambda site: site["line"])
-    return Location(last["file"], last["line"], last["function"])
 
 
 def _bypassed(region: Row) -> Finding:

@@ -32,7 +32,6 @@ function without cudagraphs.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -40,7 +39,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from traceview.json_errors import NOT_JSON
+from traceview.derive.origins.work import listed
 from traceview.rules._gain import compiled_rows, inputs_named
 from traceview.rules._starts import NO_AUTOGRAD_CACHE
 from traceview.rules.kit import (
@@ -175,7 +174,10 @@ def _inputs(tables: Tables, compile_id: str, dims: str | None) -> list[_Input]:
     ``dims`` are the sizes of what is copied, whose order is not Dynamo's. Where more inputs have
     a size than are copied, which of them is not known.
     """
-    copied = _sizes(dims)
+    first = next(iter(listed(dims)), None)
+    sizes = first if isinstance(first, list) else []
+    # ``256,768`` → how many tensors of that size are copied
+    copied = Counter(",".join(map(str, each)) for each in sizes if isinstance(each, list))
     found: list[_Input] = []
     for row in first_rank(rows(tables, "graphs", kind="dynamo_output", compile_id=compile_id))[-1:]:
         graph = read_graph(row["text"] or "")
@@ -194,14 +196,3 @@ def _inputs(tables: Tables, compile_id: str, dims: str | None) -> list[_Input]:
     whole = sum(each.bytes or 0 for each in found)
     found = [each for each in found if (each.bytes or 0) >= _LEAST_OF_ALL * whole]
     return sorted(found, key=lambda each: -(each.bytes or 0))
-
-
-def _sizes(dims: str | None) -> Counter[str]:
-    """``256,768`` → how many tensors of that size the first list of a list of lists has."""
-    try:
-        given = json.loads(dims or "[]")
-    except NOT_JSON:
-        return Counter()
-    first = given[0] if isinstance(given, list) and given else None
-    sizes = first if isinstance(first, list) else []
-    return Counter(",".join(map(str, each)) for each in sizes if isinstance(each, list))

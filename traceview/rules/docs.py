@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from traceview.errors import UsageError
@@ -69,7 +68,16 @@ def page(rule: Rule, choice: Choice | None = None) -> str:
         if rule in choice.left_out:
             facts.append("It is left out here: not asked for, or ignored.")
     parts = [f"# {rule.name} ({rule.code})", "\n".join(facts)]
-    sections = {**rule.sections, SETTINGS: _settings(rule, defaults)}
+    settings = rule.sections.get(SETTINGS) or "\n".join(f"- `{name}`:" for name in rule.settings)
+
+    def valued(found: re.Match[str]) -> str:
+        name = found[1]
+        default = f" (its default is {shown(defaults[name])})" if name in defaults else ""
+        return f"- `{name}` = {shown(rule.settings[name])}{default}:"
+
+    names = "|".join(map(re.escape, rule.settings)) or "(?!)"
+    settings = re.sub(rf"^- `({names})`:", valued, settings, flags=re.MULTILINE)
+    sections = {**rule.sections, SETTINGS: settings}
     parts += [f"## {section}\n\n{text}" for section, text in sections.items() if text]
     return "\n\n".join(parts) + "\n"
 
@@ -107,19 +115,6 @@ def write(docs: Path) -> None:
             old.unlink()
     for name, text in made.items():
         (docs / name).write_text(text, encoding="utf-8")
-
-
-def _settings(rule: Rule, defaults: Mapping[str, Setting]) -> str:
-    """The section, with the values."""
-    text = rule.sections.get(SETTINGS) or "\n".join(f"- `{name}`:" for name in rule.settings)
-
-    def valued(found: re.Match[str]) -> str:
-        name = found[1]
-        default = f" (its default is {shown(defaults[name])})" if name in defaults else ""
-        return f"- `{name}` = {shown(rule.settings[name])}{default}:"
-
-    names = "|".join(map(re.escape, rule.settings)) or "(?!)"
-    return re.sub(rf"^- `({names})`:", valued, text, flags=re.MULTILINE)
 
 
 def _grades(rule: Rule) -> str:

@@ -100,7 +100,6 @@ LEAST_OF_ALL = 0.05
 #: These run in libraries on purpose.
 _LIBRARY = frozenset({"gemm", "convolution", "attention", "communication"})
 _FAST_PATH = frozenset({"aten._transformer_encoder_layer_fwd", "aten._native_multi_head_attention"})
-_FFT = "aten._fft_"
 _ELSE = {
     "aten._cdist_forward": "Euclidean distances can be a product: |x|² + |y|² - 2·x·yᵀ.",
     "aten.multinomial": "Samples can be drawn by argmax(p / torch.empty_like(p).exponential_(1)).",

@@ -66,7 +66,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traceview.rules._gain import at_first
+from traceview.rules._gain import at_first, pace
 from traceview.rules._starts import setting_line
 from traceview.rules.kit import (
     Cost,
@@ -219,7 +219,7 @@ def check(
     yield from whole
     yield from _user_kernels(tables, step or 0.0, least_share, least_ratio)
     # Where one profile's steps ran at another pace than timed ones, more is needed to be sure.
-    least = least_ratio * max(1.0, _pace(tables, "compiled") / _pace(tables, "eager"))
+    least = least_ratio * max(1.0, pace(tables, "compiled") / pace(tables, "eager"))
     for row in first_rank(rows(tables, "library_pairs")):
         if any(each.location == Location(row["file"], row["line"]) for each in whole):
             continue
@@ -235,15 +235,17 @@ def check(
         place = Location(file, line) if file and line is not None else None
         why, what_to_do, snippet = _CAUSES[cause]
         before, after = (sum(row[f"{s}_ms"] for row in pairs) for s in ("eager", "compiled"))
-        names = list(dict.fromkeys(_name(row["kind"]) for row in pairs))
-        kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted({row["kind"] for row in pairs}))
+        work = dict.fromkeys(row["kind"] for row in pairs)
+        longest = next(iter(work))
+        name = longest.removeprefix("aten::") if "::" in longest else category(longest).capitalize()
+        kinds = "".join(_OF_KIND.get(kind, "") for kind in sorted(work))
         where = at_first(place)
         yield Finding(
             code=CODE,
             rule="ind-slower-library",
             severity=severity(tables, after - before),
             title=(
-                f"{names[0]}{where}: {milliseconds(after)} compiled, "
+                f"{name}{where}: {milliseconds(after)} compiled, "
                 f"{milliseconds(before)} in eager; {why}"
             ),
             explanation=(
@@ -258,21 +260,9 @@ def check(
             ),
             what_to_do=what_to_do + (kinds if cause in ("operator", "kernel") else ""),
             snippet=snippet,
-            remedy=_settings(cause, {row["kind"] for row in pairs}),
+            remedy=_settings(cause, set(work)),
             weighs=True,
         )
-
-
-def _pace(tables: Tables, stance: str) -> float:
-    """What the library's calls of a timed step take over what they take in a profiled one.
-
-    A GPU that rests before the profile may run twice as fast as under constant load.
-    """
-    pairs = first_rank(rows(tables, "library_pairs", clock="device"))
-    names = {(row["group_id"], name) for row in pairs for name in row[f"{stance}_kernels"]}
-    ran = first_rank(rows(tables, "matched_kernels", stance=stance))
-    profiled = sum(row["ms"] for row in ran if (row["group_id"], row["name"]) in names)
-    return sum(row[f"{stance}_ms"] for row in pairs) / profiled if profiled else 1.0
 
 
 def _user_kernels(
@@ -469,11 +459,6 @@ def _by_line(tables: Tables) -> dict[Location, dict[str, float]]:
             place = Location(row["file"], row["line"])
             took.setdefault(place, {"eager": 0.0, "compiled": 0.0})[row["stance"]] += row["ms"]
     return took
-
-
-def _name(kind: str) -> str:
-    """A kind of work, or an operator, as a title begins with it."""
-    return kind.removeprefix("aten::") if "::" in kind else category(kind).capitalize()
 
 
 def _sorts(row: Row) -> bool:

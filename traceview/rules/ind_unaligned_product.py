@@ -51,7 +51,7 @@ from traceview.rules.kit import (
     step_ms,
 )
 from traceview.torchtext.dtypes import size_of
-from traceview.torchtext.fx import Node, read_graph, tensor_sizes, tensor_strides
+from traceview.torchtext.fx import read_graph, tensor_sizes, tensor_strides
 
 CODE = "TV443"
 NEEDS = frozenset({"shape_gains", "accounting", "step_counts"})
@@ -125,7 +125,10 @@ def _places(tables: Tables) -> tuple[list[Location], bool]:
         graph = read_graph(row["text"] or "")
         products = (node for node in graph.operations if node.op in _PRODUCTS)
         for node, name in [(each, name) for each in products for name in each.inputs]:
-            operand, steps = graph.nodes[name], _steps(graph.nodes[name])
+            operand = graph.nodes[name]
+            sizes, strides = tensor_sizes(operand.meta) or (), tensor_strides(operand.meta) or ()
+            # (step, size) of its dimensions, the innermost first
+            steps = sorted((s, n) for s, n in zip(strides, sizes, strict=False) if n > 1)
             unit = _ALIGNMENT // size_of(operand.dtype) if operand.dtype else 1
             if not any(step != 1 and step % unit for step, _ in steps):
                 continue
@@ -137,9 +140,3 @@ def _places(tables: Tables) -> tuple[list[Location], bool]:
             if given and (caller := owners.caller(compiled)):
                 called[caller] = None
     return list(dict.fromkeys([*called, *locations(lines)])), gaps
-
-
-def _steps(node: Node) -> list[tuple[int, int]]:
-    """(step, size) of its dimensions, the innermost first."""
-    sizes, strides = tensor_sizes(node.meta) or (), tensor_strides(node.meta) or ()
-    return sorted((step, n) for step, n in zip(strides, sizes, strict=False) if n > 1)

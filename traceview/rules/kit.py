@@ -128,20 +128,15 @@ def severity(tables: Tables, ms_per_step: float | None) -> Severity:
     eager, compiled = (step_ms(tables, stance) for stance in ("eager", "compiled"))
     if ms_per_step is None or compiled is None or not is_timed(tables):
         return "warning"
-    unseen = max(_UNSEEN_SHARE, _uncertain_share(tables)) * compiled
-    notable = min(NOTABLE_SHARE * compiled, max(_NOTABLE_MS, unseen))
+    found, unseen = speedup(tables), _UNSEEN_SHARE
+    if found and found["speedup"] and found["speedup_low"] is not None:
+        wide = float(found["speedup_high"] - found["speedup_low"])
+        unseen = max(unseen, wide / 2 / float(found["speedup"]))
+    notable = min(NOTABLE_SHARE * compiled, max(_NOTABLE_MS, unseen * compiled))
     lost = compiled - eager if eager is not None and outcome(tables) == "hurt" else 0.0
     if lost > 0:
         notable = min(notable, _LOST_SHARE * lost)
     return "warning" if ms_per_step >= notable else "info"
-
-
-def _uncertain_share(tables: Tables) -> float:
-    """Half of the interval of the speedup, as part of it; 0 where there is none."""
-    found = speedup(tables)
-    if not found or not found["speedup"] or found["speedup_low"] is None:
-        return 0.0
-    return float(found["speedup_high"] - found["speedup_low"]) / 2 / float(found["speedup"])
 
 
 def compile_seconds(compiles: Iterable[Row]) -> float | None:

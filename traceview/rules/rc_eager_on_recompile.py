@@ -35,7 +35,6 @@ from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Row,
     Snippet,
     Tables,
     compile_call,
@@ -68,48 +67,47 @@ def check(tables: Tables) -> Iterator[Finding]:
     for row in first_rank(wanted):
         region, calls = regions.get(row["region_id"]), row["calls"]
         eager = row["eager_calls"] or 0
-        if region and calls and eager >= LEAST_EAGER and eager / calls >= INFO_SHARE:
-            yield _finding(tables, region, row)
-
-
-def _finding(tables: Tables, region: Row, row: Row) -> Finding:
-    calls, eager, sizes = row["calls"], row["eager_calls"], row["eager_sizes"] or []
-    place, made = setting_line(tables, STANCE), compile_call(region)
-    at = f" ({short(place)})" if place else ""
-    share = eager / calls
-    static = region["dynamic"] == "False" and len(sizes) > _TOO_MANY
-    named = "; ".join(sizes[:_NAMED]) + (" …" if len(sizes) > _NAMED else "")
-    return Finding(
-        code=CODE,
-        rule="rc-eager-on-recompile",
-        severity="error" if eager == calls else "warning" if share >= WARNING_SHARE else "info",
-        title=f"{eager} of {calls} calls of {region['name']} run in eager: {STANCE}{at}",
-        explanation=(
-            f'torch.compiler.set_stance("{STANCE}") forbids compiling. A call that fits none of '
-            "the versions compiled before, such as one with sizes that the warm-up did not have, "
-            "runs the original Python code."
-        ),
-        cost=Cost(about="what compiling saves in the calls that run in eager; not measured"),
-        confidence="measured",
-        location=place or made,
-        also_at=(made,) if place and made else (),
-        evidence=(
-            Evidence(
-                f"{percent(share)} of {calls} watched calls ran no compiled code", "served_calls"
+        if not region or not calls or eager < LEAST_EAGER or eager / calls < INFO_SHARE:
+            continue
+        place, made = setting_line(tables, STANCE), compile_call(region)
+        at = f" ({short(place)})" if place else ""
+        share = eager / calls
+        sizes = row["eager_sizes"] or []
+        static = region["dynamic"] == "False" and len(sizes) > _TOO_MANY
+        named = "; ".join(sizes[:_NAMED]) + (" …" if len(sizes) > _NAMED else "")
+        yield Finding(
+            code=CODE,
+            rule="rc-eager-on-recompile",
+            severity="error" if eager == calls else "warning" if share >= WARNING_SHARE else "info",
+            title=f"{eager} of {calls} calls of {region['name']} run in eager: {STANCE}{at}",
+            explanation=(
+                f'torch.compiler.set_stance("{STANCE}") forbids compiling. A call that fits none '
+                "of the versions compiled before, such as one with sizes that the warm-up did not "
+                "have, runs the original Python code."
             ),
-            Evidence(
-                f"{plural(len(sizes), 'combination')} of sizes in them: {named}", "served_calls"
+            cost=Cost(about="what compiling saves in the calls that run in eager; not measured"),
+            confidence="measured",
+            location=place or made,
+            also_at=(made,) if place and made else (),
+            evidence=(
+                Evidence(
+                    f"{percent(share)} of {calls} watched calls ran no compiled code",
+                    "served_calls",
+                ),
+                Evidence(
+                    f"{plural(len(sizes), 'combination')} of sizes in them: {named}",
+                    "served_calls",
+                ),
             ),
-        ),
-        what_to_do=(
-            "Before setting the stance, warm up with every size that comes. For many sizes, mark "
-            "the dimension that differs as dynamic, or pad the inputs to a few sizes."
-        ),
-        snippet=Snippet(
-            "python",
-            "torch._dynamo.mark_dynamic(x, 1)  # the dimension that differs\n"
-            "model(x)  # warm up\n"
-            f'torch.compiler.set_stance("{STANCE}")',
-        ),
-        remedy=() if static else ("stance=default",),
-    )
+            what_to_do=(
+                "Before setting the stance, warm up with every size that comes. For many sizes, "
+                "mark the dimension that differs as dynamic, or pad the inputs to a few sizes."
+            ),
+            snippet=Snippet(
+                "python",
+                "torch._dynamo.mark_dynamic(x, 1)  # the dimension that differs\n"
+                "model(x)  # warm up\n"
+                f'torch.compiler.set_stance("{STANCE}")',
+            ),
+            remedy=() if static else ("stance=default",),
+        )

@@ -38,7 +38,7 @@ from msgspec.structs import replace
 from traceview.derive.facts.recompile_causes import A_TENSOR
 from traceview.rules import _recompiles
 from traceview.rules._recompiles import FEWEST_RECOMPILES, Cause
-from traceview.rules.kit import Finding, Location, Tables, first_rank, line_of, region_of, rows
+from traceview.rules.kit import Finding, Tables, first_rank, line_of, region_of, rows
 
 CODE = "TV204"
 NEEDS = frozenset({"recompile_causes"})
@@ -72,6 +72,10 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
                 "member that was traced, and it was a different one."
             )
         met = {row[key] for row in cause.rows for key in ("old", "new")} - {None}
+        # An optimizer's step whose setting changes all the time, beyond the recompile limit.
+        called = region_of(tables, cause.row["compile_key"])
+        limited = _recompiles.frame_of(cause.row) in _recompiles.limited_frames(tables)
+        of_step = ".param_groups[" in cause.source and not cause.is_learning_rate
         found = _recompiles.finding(
             tables,
             cause,
@@ -84,33 +88,19 @@ def check(tables: Tables, *, fewest_recompiles: float = FEWEST_RECOMPILES) -> It
             info=cause.is_choice and len(met) < cause.recompiles and not cause.is_refused(tables),
             confidence="derived" if at_most else "measured",
             what_to_do=_remedy(cause),
-            remedy=_in_eager(tables, cause),
+            remedy=(f"eager={called['name']}",) if called and limited and of_step else (),
             paste="lr = torch.tensor(1e-3)  # instead of lr = 1e-3"
             if cause.is_learning_rate
             else None,
         )
-        scheduler = _scheduler(tables, cause)
+        # The scheduler that changes momentum or betas is made at a line of the user's.
+        of_momentum = _MOMENTUM.search(cause.source)
+        made = first_rank(rows(tables, "noted_lines", kind="momentum")) if of_momentum else []
+        scheduler = line_of(made[0]) if len(made) == 1 else None
         if scheduler and found.location:
             also_at = (found.location, *found.also_at)
             found = replace(found, location=scheduler, also_at=also_at)
         yield found
-
-
-def _scheduler(tables: Tables, cause: Cause) -> Location | None:
-    """The line that makes the scheduler which changes momentum or betas, if there is one."""
-    if not _MOMENTUM.search(cause.source):
-        return None
-    lines = [line_of(row) for row in first_rank(rows(tables, "noted_lines", kind="momentum"))]
-    return lines[0] if len(lines) == 1 else None
-
-
-def _in_eager(tables: Tables, cause: Cause) -> tuple[str, ...]:
-    """An optimizer's step whose setting changes all the time, beyond the recompile limit."""
-    called = region_of(tables, cause.row["compile_key"])
-    limited = _recompiles.frame_of(cause.row) in _recompiles.limited_frames(tables)
-    if not (called and limited) or cause.is_learning_rate or ".param_groups[" not in cause.source:
-        return ()
-    return (f"eager={called['name']}",)
 
 
 def _chooses(cause: Cause) -> bool:

@@ -178,7 +178,14 @@ def pieces(stream: IO[bytes]) -> Iterator[str]:
         return
     more = there
     while more:
-        if end := _end_of_lines(data, there):
+        # It can be cut after a line, and not within a private key.
+        end = data.rfind(b"\n", 0, there) + 1
+        key = data.rfind(b"-----BEGIN ", max(0, end - 20_000), end)
+        if key > 0 and data.find(b"-----END ", key, end) < 0 and there < _MOST:
+            end = data.rfind(b"\n", 0, key) + 1
+        if not end and there >= _MOST:
+            end = max(data.rfind(b", ", 0, there), data.rfind(b" ", 0, there)) + 1 or there
+        if end:
             with memoryview(data) as view:
                 text = str(view[:end], "latin-1")
                 view[: there - end] = view[end:there]
@@ -199,17 +206,6 @@ def _read(stream: Any, data: bytearray, begin: int) -> int:  # noqa: ANN401 - fi
     return size
 
 
-def _end_of_lines(data: bytearray, there: int) -> int:
-    """Where ``data`` can be cut: after a line, and not within a private key."""
-    end = data.rfind(b"\n", 0, there) + 1
-    key = data.rfind(b"-----BEGIN ", max(0, end - 20_000), end)
-    if key > 0 and data.find(b"-----END ", key, end) < 0 and there < _MOST:
-        end = data.rfind(b"\n", 0, key) + 1
-    if not end and there >= _MOST:
-        end = max(data.rfind(b", ", 0, there), data.rfind(b" ", 0, there)) + 1 or there
-    return end
-
-
 def _files(
     run: Run, tables: Tables, redaction: Redaction
 ) -> tuple[list[_File], list[tuple[str, str]]]:
@@ -217,7 +213,12 @@ def _files(
     found: list[_File] = []
     left_out: list[tuple[str, str]] = []
     rows = tables["sources"].select("copy", "file").drop_nulls().iter_rows()
-    inside = {copy: _in_project(file, run.manifest.cwd) for copy, file in rows}
+    cwd, paths = run.manifest.cwd, {copy: Path(file) for copy, file in rows}
+    # The path of a source below the folder in which the run was; else what is left of it.
+    inside = {
+        copy: str(path.relative_to(cwd)) if path.is_relative_to(cwd) else "/".join(path.parts[-2:])
+        for copy, path in paths.items()
+    }
 
     def walk(folder: Path, name: str) -> None:
         try:
@@ -259,14 +260,6 @@ def _files(
     elif raw.is_dir():
         walk(raw, "raw")
     return found, left_out
-
-
-def _in_project(file: str, folder: str) -> str:
-    """The path of a source below the folder in which the run was; else what is left of it."""
-    path = Path(file)
-    if path.is_relative_to(folder):
-        return str(path.relative_to(folder))
-    return "/".join(path.parts[-2:])
 
 
 def _unfit(path: Path, name: str) -> str | None:

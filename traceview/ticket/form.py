@@ -202,28 +202,24 @@ def _ablation(facts: Facts) -> str:
         shown.append(f"Suggested label: {code(_LABELS[stage])}, since {first}.")
     known = {*tried, *facts.ladder}
     if facts.diagnosis.job is None and any(stage not in known for stage in STAGES):
-        shown += _to_fill_in(facts, bool(others))
+        if facts.diagnosis.verdict.outcome == "failed":
+            shown.append(
+                "The script fails, so `traceview sweep` can't time its steps: `traceview ticket"
+                " --reproduce` runs it with each of these; or set `backend=` in its call of"
+                " torch.compile, run it, and write down which of them fail."
+            )
+        else:
+            script = shlex.join(facts.command)
+            commands = [f"traceview sweep --backends ladder {script}"]
+            if not others:
+                modes = "--modes default,reduce-overhead,max-autotune --dynamic none,true,false"
+                commands.append(f"traceview sweep {modes} {script}")
+            shown += ["These commands fill in what was not run:", fenced("\n".join(commands), "sh")]
     return _under("Which backend fails", shown)
 
 
 def _under(title: str, shown: list[str]) -> str:
     return "\n\n".join((f"#### {title}", *(each.strip() for each in shown)))
-
-
-def _to_fill_in(facts: Facts, with_modes: bool) -> list[str]:
-    """What to run for the rows that were not."""
-    if facts.diagnosis.verdict.outcome == "failed":
-        return [
-            "The script fails, so `traceview sweep` can't time its steps: `traceview ticket"
-            " --reproduce` runs it with each of these; or set `backend=` in its call of"
-            " torch.compile, run it, and write down which of them fail."
-        ]
-    script = shlex.join(facts.command)
-    commands = [f"traceview sweep --backends ladder {script}"]
-    if not with_modes:
-        modes = "--modes default,reduce-overhead,max-autotune --dynamic none,true,false"
-        commands.append(f"traceview sweep {modes} {script}")
-    return ["These commands fill in what was not run:", fenced("\n".join(commands), "sh")]
 
 
 def _outcome(trial: Trial | None, said: str | None = None) -> str:
@@ -257,33 +253,27 @@ def _reproducer(facts: Facts) -> str:
         )
     if facts.reproducer is not None:
         shown += _program(facts.reproducer)
+    script = shlex.join(facts.command)
     if facts.reproducer is None or facts.reproducer.kind == "script":
-        script = shlex.join(facts.command)
         if any(row.outcome == "failed" for row in facts.diagnosis.compiles):
             after = f"TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=2 python {script}"
             shown.append(f"torch itself may write a shorter one: {code(after)}.")
         elif any(each.differences for each in facts.diagnosis.outputs):
             bisect = code(f"traceview accuracy --bisect {script}")
             shown.append(f"{bisect} may write a shorter one.")
-    return _under(title, [*shown, *_on_newest(facts)])
-
-
-def _on_newest(facts: Facts) -> list[str]:
-    """Commands that show whether the newest torch has the fault, too."""
-    found = facts.reproducer
-    alone = found is not None and found.kind != "script" and bool(found.text)
-    script = shlex.join(facts.command)
-    if alone:
-        last = ("newest/bin/pip install torch", f"newest/bin/python {REPRODUCER}")
+    found, install = facts.reproducer, "newest/bin/pip install torch"
+    if found is not None and found.kind != "script" and found.text:
+        run = f"newest/bin/python {REPRODUCER}"
     else:
-        diagnose = f"traceview diagnose --python newest/bin/python {script}"
-        last = ("newest/bin/pip install torch  # and what the script needs", diagnose)
+        install += "  # and what the script needs"
+        run = f"traceview diagnose --python newest/bin/python {script}"
     version = facts.diagnosis.environment.get("torch_version")
     ran = f"torch {escape(str(version))}" if version else "one version of torch"
-    return [
+    shown += [
         f"It ran with {ran} only; these commands show whether the newest release has the fault:",
-        fenced("\n".join(("python -m venv newest", *last)), "sh").strip(),
+        fenced("\n".join(("python -m venv newest", install, run)), "sh"),
     ]
+    return _under(title, shown)
 
 
 def _program(found: Reproducer) -> list[str]:

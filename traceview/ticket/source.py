@@ -82,7 +82,19 @@ def without_strings(source: str, redaction: Redaction) -> str:
         if first < done:
             continue
         old = data[first:last].decode("utf-8", "surrogateescape")
-        parts += [data[done:first].decode("utf-8", "surrogateescape"), _new(node, old, redaction)]
+        new = old
+        if isinstance(node, ast.Constant):
+            value = str(node.value)
+            new = f'"{redaction.constant(latin(value))}"'
+            for each in value.splitlines() if "\n" in value else ():
+                if len(each.strip()) >= _LEAST_LINE:
+                    redaction.constant(latin(each.strip()))
+        else:
+            texts = (str(part.value) for part in node.values if isinstance(part, ast.Constant))
+            for words in (found.strip() for text in texts for found in _WORDS.findall(text)):
+                if _is_private(words):
+                    new = new.replace(words, redaction.constant(latin(words)))
+        parts += [data[done:first].decode("utf-8", "surrogateescape"), new]
         done = last
     return "".join((*parts, data[done:].decode("utf-8", "surrogateescape")))
 
@@ -110,28 +122,25 @@ def hide_source(name: str, source: str, redaction: Redaction, inside: str = "") 
                 after = "torch_dynamo_resume_in_{}_at_"
                 value = latin(after.format(each))
                 redaction.add(value, "name", after.format(instead), bounded=False)
-    _hide_module([*PurePosixPath(inside).parts[:-1], stem], redaction)
-    for line in map(str.strip, source.splitlines()):
-        if len(line) >= _LEAST_LINE and not line.startswith(("import torch", "from torch")):
-            redaction.add(latin(line), "source line")
-
-
-def _hide_module(parts: list[str], redaction: Redaction) -> None:
-    """Take the folders of a module out of all texts, as paths and as dotted names have them."""
-    instead = [
+    # The folders of the module, as paths and as dotted names have them.
+    parts = [*PurePosixPath(inside).parts[:-1], stem]
+    hidden = [
         _placeholder("file" if part is parts[-1] else "module", part, redaction)
         if _is_name_of_theirs(part) and part.lower() not in _FOLDERS
         else part
         for part in parts
     ]
     for end in range(1, len(parts) + 1):
-        if instead[end - 1] != parts[end - 1]:
+        if hidden[end - 1] != parts[end - 1]:
             marks = ("/", ".") if end > 1 else ("",)
             for mark in marks:
-                redaction.add(latin(mark.join(parts[:end])), "name", mark.join(instead[:end]))
+                redaction.add(latin(mark.join(parts[:end])), "name", mark.join(hidden[:end]))
             # Dynamo's global for the module.
-            imported, hidden = ("_dot_".join(each[:end]) for each in (parts, instead))
-            redaction.add(latin(f"__import_{imported}"), "name", f"__import_{hidden}")
+            imported, shown = ("_dot_".join(each[:end]) for each in (parts, hidden))
+            redaction.add(latin(f"__import_{imported}"), "name", f"__import_{shown}")
+    for line in map(str.strip, source.splitlines()):
+        if len(line) >= _LEAST_LINE and not line.startswith(("import torch", "from torch")):
+            redaction.add(latin(line), "source line")
 
 
 def _is_name_of_theirs(name: str) -> bool:
@@ -147,12 +156,24 @@ def _placeholder(what: str, name: str, redaction: Redaction) -> str:
 def _strings(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
     """String constants and f-strings that are no key or option, no name and no word of torch's."""
     keys: set[int] = set()
-    names = {id(part) for node in _names(tree) for part in ast.walk(node)}
+    # What names an attribute, a setting of torch's or a backend: a script needs it to run.
+    naming: list[ast.AST] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript):
             keys.add(id(node.slice))
         elif isinstance(node, ast.Dict):
             keys.update(map(id, node.keys))
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called in _BY_NAME:
+                naming += node.args[1:2]
+            if called.endswith(_CALLS):
+                naming += [word.value for word in node.keywords if word.arg in _ARGUMENTS]
+        elif isinstance(node, ast.Assign) and any(
+            _SETTING.match(ast.unparse(target)) for target in node.targets
+        ):
+            naming.append(node.value)
+    names = {id(part) for node in naming for part in ast.walk(node)}
     inside = {
         id(part)
         for node in ast.walk(tree)
@@ -171,21 +192,6 @@ def _strings(tree: ast.AST) -> Iterator[ast.Constant | ast.JoinedStr]:
                 yield node
 
 
-def _names(tree: ast.AST) -> Iterator[ast.AST]:
-    """What names an attribute, a setting of torch's or a backend: a script needs it to run."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            if called in _BY_NAME:
-                yield from node.args[1:2]
-            if called.endswith(_CALLS):
-                yield from (word.value for word in node.keywords if word.arg in _ARGUMENTS)
-        elif isinstance(node, ast.Assign) and any(
-            _SETTING.match(ast.unparse(target)) for target in node.targets
-        ):
-            yield node.value
-
-
 def _is_name(node: ast.AST) -> bool:
     if isinstance(node, ast.JoinedStr):
         parts = [part.value for part in node.values if isinstance(part, ast.Constant)]
@@ -200,23 +206,6 @@ def _is_private(text: str) -> bool:
         and re.search(r"[^\W\d_]", text) is not None
         and _OPTION.fullmatch(text) is None
     )
-
-
-def _new(node: ast.Constant | ast.JoinedStr, old: str, redaction: Redaction) -> str:
-    """What stands in the place of ``old``, the source of ``node``."""
-    if isinstance(node, ast.Constant):
-        value = str(node.value)
-        instead = redaction.constant(latin(value))
-        for line in value.splitlines() if "\n" in value else ():
-            if len(line.strip()) >= _LEAST_LINE:
-                redaction.constant(latin(line.strip()))
-        return f'"{instead}"'
-    for part in node.values:
-        if isinstance(part, ast.Constant):
-            for words in _WORDS.findall(str(part.value)):
-                if _is_private(words.strip()):
-                    old = old.replace(words.strip(), redaction.constant(latin(words.strip())))
-    return old
 
 
 def _without(match: re.Match[str], redaction: Redaction) -> str:

@@ -170,7 +170,9 @@ def repeated(source: str) -> list[Repeated]:
             copies.pop(match["name"], None)
             if copied:
                 copies[match["name"]] = copied[1]
-            text = text or _of_several_lines(body)
+            if not text:  # what it reads if it only gathers elements, else what may vary
+                load = _of_lambda(_GATHERED, body)
+                text = re.sub(r" \+ x\d+_inner\b", "", load["load"]) if load else "[&]"
             value = _Value.of(text, values, keys, frozenset(turns), places)
             values[match["name"]] = value
             slow = NO_FORM.search(line)
@@ -263,12 +265,6 @@ def _of_lambda(pattern: re.Pattern[str], lines: Sequence[str]) -> re.Match[str] 
     body = "\n".join(takewhile(lambda line: line.strip() != ";", lines))
     found = pattern.search(body)
     return None if body.count("tmpbuf[") > 1 or "mask" in body else found
-
-
-def _of_several_lines(lines: Sequence[str]) -> str:
-    """The value of a lambda: what it reads if it only gathers elements, else what may vary."""
-    load = _of_lambda(_GATHERED, lines)
-    return re.sub(r" \+ x\d+_inner\b", "", load["load"]) if load else "[&]"
 
 
 def _place(value: _Value) -> str:

@@ -170,7 +170,24 @@ def parse_output_code(text: str) -> tuple[list[Kernel], list[Call]]:
                 name, category, above.path, source, above.ops, above.nodes, above.lines
             )
     body.append(text[at:])
-    calls = _calls("".join(body), kernels)
+    # Library calls become kernels of their own. What comments say is of the calls in the next line
+    # that has any, and of none beyond a scope.
+    calls: list[Call] = []
+    said = _Comments()
+    names = {*(name[:5] for name in kernels), *_LIBRARIES}
+    may_call = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(names)))})[\w.]*(?=\()")
+    for line in map(str.strip, "".join(body).split("\n")):
+        if line.startswith(("#", "//")):
+            said.read(line)
+        elif line.startswith(_NO_LAUNCH) or _MAKES in line:
+            continue
+        elif "(" in line and (called := _called_in(line, may_call, kernels)):
+            calls.extend([kernel.called(said) for kernel in called])
+            said = _Comments()
+        elif line.startswith(_SCOPES):
+            said = _Comments()
+            if line.startswith("def benchmark_compiled_module") or line == "def get_args():":
+                break
     return list(kernels.values()), calls
 
 
@@ -185,30 +202,6 @@ def category_of(name: str, how: str) -> str | None:
     if match:
         return CATEGORIES[match["category"]]
     return "user_triton" if how == "triton" else None
-
-
-def _calls(body: str, kernels: dict[str, Kernel]) -> list[Call]:
-    """The calls in ``body``, counted; library calls become kernels of their own.
-
-    What comments say is of the calls in the next line that has any, and of none beyond a scope.
-    """
-    found: list[Call] = []
-    above = _Comments()
-    names = {*(name[:5] for name in kernels), *_LIBRARIES}
-    may_call = re.compile(rf"(?:{'|'.join(map(re.escape, sorted(names)))})[\w.]*(?=\()")
-    for line in map(str.strip, body.split("\n")):
-        if line.startswith(("#", "//")):
-            above.read(line)
-        elif line.startswith(_NO_LAUNCH) or _MAKES in line:
-            continue
-        elif "(" in line and (called := _called_in(line, may_call, kernels)):
-            found.extend([kernel.called(above) for kernel in called])
-            above = _Comments()
-        elif line.startswith(_SCOPES):
-            above = _Comments()
-            if line.startswith("def benchmark_compiled_module") or line == "def get_args():":
-                break
-    return found
 
 
 def _called_in(line: str, may_call: re.Pattern[str], kernels: dict[str, Kernel]) -> list[Kernel]:

@@ -69,28 +69,22 @@ def graph_passes(tables: Tables, lowered: Iterable[Lowered], parse: Parse) -> li
             if graph.kernels
         ]
         if mine and key in ids:
-            head = mine[0]
-            _count(mine, counted.get((head["pass"], head["rank"], *ids[key]), {}))
+            head = {name: mine[0][name] for name in _HEAD}
+            # How many patterns each matched: the n-th pass, the n-th row. Where there are more
+            # passes than graphs, or fewer, nothing is claimed; a stage whose graphs torch does not
+            # log gets rows of its own.
+            matched = counted.get((head["pass"], head["rank"], *ids[key]), {})
+            for stage, found in matched.items():
+                same = [row for row in mine if row["stage"] == stage]
+                if not same:
+                    same = [{**head, "aot_id": None, "stage": stage} for _ in found]
+                    mine += same
+                if len(found) == len(same):
+                    for row, patterns in zip(same, found, strict=True):
+                        row["patterns"] = patterns
+            mine.sort(key=lambda row: _ORDER.index(row["stage"]))
         rows += mine
     return rows
-
-
-def _count(rows: list[Row], counted: dict[str, list[int]]) -> None:
-    """Put into the rows of a compile how many patterns each matched: the n-th pass, the n-th row.
-
-    Where there are more passes than graphs, or fewer, nothing is claimed; a stage whose graphs
-    torch does not log gets rows of its own.
-    """
-    for stage, found in counted.items():
-        same = [row for row in rows if row["stage"] == stage]
-        if not same:
-            head = {name: rows[0][name] for name in _HEAD}
-            same = [{**head, "aot_id": None, "stage": stage} for _ in found]
-            rows += same
-        if len(found) == len(same):
-            for row, patterns in zip(same, found, strict=True):
-                row["patterns"] = patterns
-    rows.sort(key=lambda row: _ORDER.index(row["stage"]))
 
 
 class _Text(NamedTuple):

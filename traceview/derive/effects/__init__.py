@@ -14,6 +14,7 @@ library_pairs    the same work of a library, or of the user's Triton kernels, in
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -96,8 +97,16 @@ def _parts(tables: Tables, speedup: Row) -> tuple[list[Part], list[Kernel]]:
     accounts = [row for row in _rows(tables, "accounting", speedup) if row["ms"] is not None]
     if None in timed.values() or {row["stance"] for row in accounts} != set(STANCES):
         return [], []
-    if not speedup["compiles_inside"]:
-        accounts = _without_compiles(accounts)
+    if not speedup["compiles_inside"]:  # timed without the compiles that the window caught
+        caught: dict[str, float] = defaultdict(float)
+        for row in accounts:
+            if row["category"] in _COMPILES:
+                caught[row["stance"]] += row["ms"]
+        accounts = [
+            row | {"ms": row["ms"] + caught[row["stance"]]} if row["kind"] == "unexplained" else row
+            for row in accounts
+            if row["category"] not in _COMPILES
+        ]
     slower = {stance: _slower(accounts, stance) for stance in STANCES}
     accounts = _as_timed((row for row in accounts if row["category"] != SPEED), slower)
     kernels = timed_kernels(_rows(tables, "matched_kernels", speedup), accounts)
@@ -122,21 +131,6 @@ def _parts(tables: Tables, speedup: Row) -> tuple[list[Part], list[Kernel]]:
             Part(UNEXPLAINED, "not in the accounting", rest, None, None, clock, derived=False)
         )
     return parts, kernels
-
-
-def _without_compiles(accounts: Sequence[Row]) -> list[Row]:
-    """``accounts`` of steps that were timed without the compiles that the window caught."""
-    caught: dict[str, float] = {}
-    for row in accounts:
-        if row["category"] in _COMPILES:
-            caught[row["stance"]] = caught.get(row["stance"], 0.0) + row["ms"]
-    return [
-        row | {"ms": row["ms"] + caught.get(row["stance"], 0.0)}
-        if row["kind"] == "unexplained"
-        else row
-        for row in accounts
-        if row["category"] not in _COMPILES
-    ]
 
 
 def _slower(accounts: Sequence[Row], stance: str) -> Callable[[Row], float]:

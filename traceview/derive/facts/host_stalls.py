@@ -360,28 +360,20 @@ def launch_sources(tables: Tables) -> pl.DataFrame | None:
             times = max((equal_work(read_graph(text), line) for text in texts), default=0)
             if times >= max(_LEAST_EQUAL, LEAST_SHARE * row["count"]):
                 rows.append({"kind": "equal", **row, "name": f"{times}"})
-        found += [{**run, **row} for row in (*rows, *_reads(tables, run, texts))]
+        # Lines whose values compiled code reads on the host, in each step.
+        calls = having(tables["kernel_launches"], **run).filter(
+            pl.col("step").is_not_null(), pl.col("graph_key").is_not_null(), stance="compiled"
+        )
+        steps, waits = calls["step"].n_unique(), calls.filter(kind="sync").height
+        if steps and waits >= steps:
+            nodes = (node for text in texts for node in read_graph(text).operations)
+            reads = ((_READS[n.op], n.user_line) for n in nodes if n.op in _READS and n.user_line)
+            for (name, line), _ in Counter(reads).most_common(1):
+                file, _, number = line.rpartition(":")
+                place = {"file": file, "line": int(number)}
+                rows.append({"kind": "read", "name": name, **place, "count": waits / steps})
+        found += [{**run, **row} for row in rows]
     return from_rows("launch_sources", found)
-
-
-def _reads(tables: Tables, run: Row, texts: pl.Series) -> Iterator[Row]:
-    """Lines whose values compiled code reads on the host, in each step."""
-    calls = having(tables["kernel_launches"], **run).filter(
-        pl.col("step").is_not_null(), pl.col("graph_key").is_not_null(), stance="compiled"
-    )
-    steps = calls["step"].n_unique()
-    waits = calls.filter(kind="sync").height
-    if not steps or waits < steps:
-        return
-    lines = Counter[tuple[str, str]]()
-    for text in texts:
-        for node in read_graph(text).operations:
-            if node.op in _READS and node.user_line:
-                lines[_READS[node.op], node.user_line] += 1
-    for (name, line), _ in lines.most_common(1):
-        file, _, number = line.rpartition(":")
-        count = waits / steps
-        yield {"kind": "read", "name": name, "file": file, "line": int(number), "count": count}
 
 
 def _most(some: pl.DataFrame, kernels: pl.DataFrame, name: str) -> Iterator[Row]:

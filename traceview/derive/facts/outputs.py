@@ -73,7 +73,20 @@ def output_differences(tables: Tables) -> pl.DataFrame | None:
     for verdict in tables["output_verdicts"].iter_rows(named=True):
         region = {key: verdict[key] for key in _REGION}
         mine = checks[tuple(region.values())]
-        wrong = wrong_results(verdict, mine) or _without_stage(verdict, mine)
+        wrong = wrong_results(verdict, mine)
+        if not wrong and verdict["wrong_from"] is None and verdict["outcome"] != "random":
+            # What the script's own compiled code has wrong where no stage of the compiler alone has
+            # it. Low precision is left out: there eager's roundings are what the stages differ by.
+            wrong = [
+                row
+                for row in mine
+                if row["run"] == verdict["judged_run"]
+                and row["same"] is False
+                and row["what"] is not None
+                and row["dtype"] not in _LOW
+                and row["output"] not in verdict["wavering"]
+                and _beyond_rounding(row, WRONG_SHARE)
+            ]
         backward = all(row["what"] == "gradient" for row in wrong)
         for row in wrong:
             error = relative_error(row)
@@ -115,25 +128,6 @@ def wrong_results(
         row
         for row in beyond
         if row["output"] not in verdict["wavering"] and _beyond_rounding(row, wrong_share)
-    ]
-
-
-def _without_stage(verdict: Row, checks: Sequence[Row]) -> list[Row]:
-    """What the script's own compiled code has wrong where no stage of the compiler alone has it.
-
-    Low precision is left out: there eager's roundings are what the stages differ by.
-    """
-    if verdict["wrong_from"] is not None or verdict["outcome"] == "random":
-        return []
-    return [
-        row
-        for row in checks
-        if row["run"] == verdict["judged_run"]
-        and row["same"] is False
-        and row["what"] is not None
-        and row["dtype"] not in _LOW
-        and row["output"] not in verdict["wavering"]
-        and _beyond_rounding(row, WRONG_SHARE)
     ]
 
 

@@ -23,7 +23,7 @@ Table ``whole_copies``: an input of the graph of which the script asks for a cha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
@@ -115,11 +115,18 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
     # Triton kernels read all of the tensor and write it.
     whole = Counter(w for _, _, mine, size in found for w in mine if size >= 2 * w.bytes)
     for kernel, origin, mine, size in found:
+        cost: Row | None = None
         if kernel["clock"] == "host":
             cost = _of_loops(tables, ran, times, kernel, origin, mine)
-        else:
-            copied = [w for w in mine if size >= 2 * w.bytes and (w.to_input or whole[w] > 1)]
-            cost = _of_bytes(kernel, copied, size, whole) if copied and kernel["ms"] else None
+        elif kernel["ms"] and (
+            copied := [w for w in mine if size >= 2 * w.bytes and (w.to_input or whole[w] > 1)]
+        ):
+            # A new tensor has to be written once, whatever the number of kernels that do.
+            largest = max(copied, key=lambda write: write.bytes)
+            share = 2 * largest.bytes / size
+            needed = largest.changed / largest.elements if largest.to_input else 1 / whole[largest]
+            slower_ms = kernel["ms"] * share * (1 - needed)
+            cost = {**largest.row, "ms": kernel["ms"], "share": share, "slower_ms": slower_ms}
         if cost is not None:
             stored = tables.once(_stored, origin["compile_key"])
             places = dict.fromkeys(stored.get(write.line, write.line) for write in mine)
@@ -133,18 +140,6 @@ def partial_writes(tables: Tables) -> pl.DataFrame | None:
                 }
             )
     return from_rows("partial_writes", result)
-
-
-def _of_bytes(kernel: Row, copied: list[Write], size: int, whole: Mapping[Write, int]) -> Row:
-    """Columns of ``partial_writes`` of a Triton kernel, by the ``size`` of what it moves.
-
-    A new tensor has to be written once, whatever the number of kernels that do (``whole``).
-    """
-    largest = max(copied, key=lambda write: write.bytes)
-    share = 2 * largest.bytes / size
-    needed = largest.changed / largest.elements if largest.to_input else 1 / whole[largest]
-    slower = kernel["ms"] * share * (1 - needed)
-    return {**largest.row, "ms": kernel["ms"], "share": share, "slower_ms": slower}
 
 
 def _of_loops(
@@ -170,13 +165,23 @@ def _of_loops(
     name, size = origin["kernel_name"], largest.elements
     made = [found for each in functions for found in tensors_made(each, name, size)]
     copies = made if largest.to_input else made[1:]  # one of them is the result
+    # Of the page faults that compiled steps have more than eager ones, those of the copies.
+    pages_ms: float | None = None
+    of_run = {name: kernel[name] for name in ("pass", "rank")}
+    effect = having(tables["waterfall"], effect=PAGE_FAULTS, **of_run)["ms"]
+    counts = having(tables["step_counts"], **of_run).select("stance", "page_faults")
+    faults = dict(counts.drop_nulls().iter_rows())
+    if not effect.is_empty() and len(faults) == len(STANCES):
+        more = faults["compiled"] - faults["eager"]
+        pages = sum(copies) * (kernel["count"] or 0.0) / _PAGE_BYTES
+        pages_ms = effect[0] * min(1.0, pages / more) if more > 0 and effect[0] > 0 else 0.0
     return {
         **largest.row,
         "copies": len(copies) if functions else None,
         "ms": ms,
         "share": share,
         "slower_ms": None if ms is None else ms * share * largest.wasted,
-        "pages_ms": _pages_ms(tables, kernel, sum(copies)),
+        "pages_ms": pages_ms,
     }
 
 
@@ -274,19 +279,6 @@ def tensors_made(function: Function, kernel: str, elements: int) -> list[int]:
     ]
 
 
-def _pages_ms(tables: Tables, kernel: Row, new: int) -> float | None:
-    """Of the page faults that compiled steps have more than eager ones, those of ``new`` bytes."""
-    of_run = {name: kernel[name] for name in ("pass", "rank")}
-    effect = having(tables["waterfall"], effect=PAGE_FAULTS, **of_run)["ms"]
-    counts = having(tables["step_counts"], **of_run).select("stance", "page_faults")
-    faults = dict(counts.drop_nulls().iter_rows())
-    if effect.is_empty() or len(faults) < len(STANCES):
-        return None
-    more = faults["compiled"] - faults["eager"]
-    pages = new * (kernel["count"] or 0.0) / _PAGE_BYTES
-    return effect[0] * min(1.0, pages / more) if more > 0 and effect[0] > 0 else 0.0
-
-
 def _stored(tables: Tables, compile_key: str) -> dict[str, str]:
     """``stored_lines`` of what Dynamo captured in a compile."""
     captured = tables["graphs"].filter(kind="dynamo_output", compile_key=compile_key)["text"]
@@ -327,6 +319,10 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
         for one in (graph.nodes[name] for name in chain):
             places += [one, part_of(graph, one), unread.get((one.op, one.inputs[:1]))]
         lines = (place.user_line for place in places if place)
+        # Views that a scatter writes back, and into which another one has written.
+        parts_of = (part_of(graph, graph.nodes[name]) for name in chain)
+        inner = [graph.base(part.name)[0] for part in parts_of if part]
+        through = (elements_of(graph.nodes[name]) or 0 for name in inner if name in onto)
         write = Write(
             len(chain),
             whole,
@@ -335,7 +331,7 @@ def wasteful_writes(graph: Graph) -> Iterator[Write]:
             copied and not graph.nodes[root].args,
             next(filter(None, lines), ""),
             merged,
-            min((n for one in chain if (n := _gone_through(graph, one, onto))), default=0),
+            min(filter(None, through), default=0),
         )
         if write.line and write.visited >= LEAST_WASTE * write.needed:
             yield write
@@ -367,13 +363,6 @@ def _changed(graph: Graph, node: Node, onto: dict[str, str], depth: int = 0) -> 
     if inner in onto and depth < _DEEPEST:
         return _changed(graph, graph.nodes[inner], onto, depth + 1)
     return elements_of(part)
-
-
-def _gone_through(graph: Graph, name: str, onto: dict[str, str]) -> int:
-    """Elements of a view that a scatter writes back, and into which another one has written."""
-    part = part_of(graph, graph.nodes[name])
-    inner = graph.base(part.name)[0] if part else ""
-    return elements_of(graph.nodes[inner]) or 0 if inner in onto else 0
 
 
 def elements_of(node: Node) -> int | None:

@@ -81,10 +81,19 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
         if name in _OF_DEVICE and not on_device:
             continue
         site = first(tables, "setting_sites", name=name) or {}
-        if name == _NO_CACHING:
-            more = _driver_calls(tables)
-        else:
-            more = checked[name] if name in checked else _kernels(tables, name)
+        more = checked.get(name, {})
+        if name == _NO_CACHING:  # the driver's calls for memory
+            calls = frame(tables, "kernel_launches", stance="compiled").drop_nulls("step")
+            steps, calls = calls["step"].n_unique(), calls.filter(pl.col("kind") == "alloc")
+            if not calls.is_empty():
+                ms = _as_timed(tables, calls, steps)
+                more = {"driver_calls": calls.height / steps, "ms": ms}
+        elif name in _KERNELS:  # those that ran because of the switch
+            ran = frame(tables, "kernel_groups", stance="compiled")
+            if not ran.is_empty():
+                more = _taken(
+                    ran.filter(pl.coalesce("cpu_op", "name").str.contains(_KERNELS[name]))
+                )
         if name == "cudnn.enabled" and "ms" in more and not more["ms"]:
             continue  # no step has work for cuDNN
         place = {"file": site.get("file"), "line": site.get("line")}
@@ -147,17 +156,6 @@ def _separate_attention(tables: Tables, known: Mapping[str, Row], on_device: boo
     return {**found, **({} if ran.is_empty() else _taken(ran)), **place}
 
 
-def _kernels(tables: Tables, name: str) -> Row:
-    """``kernels`` per compiled step that ran because of a switch, and their ``ms``.
-
-    Empty where the switch has none, or no profile shows them.
-    """
-    ran = frame(tables, "kernel_groups", stance="compiled")
-    if name not in _KERNELS or ran.is_empty():
-        return {}
-    return _taken(ran.filter(pl.coalesce("cpu_op", "name").str.contains(_KERNELS[name])))
-
-
 def _taken(ran: pl.DataFrame) -> Row:
     """``kernels`` per step and their ``ms``, of the lowest rank."""
     mine = ran.filter(pl.col("rank").eq_missing(ran["rank"].min()))
@@ -174,15 +172,6 @@ def _checks(tables: Tables, of: str, names: Sequence[str], counted: str) -> Row:
     count = checks.filter(pl.col("name") == counted).height
     steps = ops["step"].n_unique()
     return {"checks": count / steps, "ms": _as_timed(tables, checks, steps)} if count else {}
-
-
-def _driver_calls(tables: Tables) -> Row:
-    """``driver_calls`` for memory in a compiled step, and their ``ms``; empty without a profile."""
-    calls = frame(tables, "kernel_launches", stance="compiled").drop_nulls("step")
-    steps, calls = calls["step"].n_unique(), calls.filter(pl.col("kind") == "alloc")
-    if calls.is_empty():
-        return {}
-    return {"driver_calls": calls.height / steps, "ms": _as_timed(tables, calls, steps)}
 
 
 def _as_timed(tables: Tables, events: pl.DataFrame, steps: int) -> float | None:

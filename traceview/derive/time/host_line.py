@@ -187,12 +187,24 @@ def device_causes(line: pl.DataFrame, window: Window) -> pl.DataFrame:
     overhead = (pl.col("category") == "overhead") & ~_GRAPH
     length, long = pl.col("end") - pl.col("start"), causes.LONG_PYTHON_NS
     lasts = length.sum().over("stretch")
+    # Convolutions whose algorithms are timed before one runs.
+    timing = window.launches.filter(pl.col("name").str.contains(_TIMING)).sort("start_ns")
+    named = pl.col("name").str.contains(_SEARCHING) & pl.col("kernel_file").is_null()
+    timed = timing.select("tid", at="start_ns").join_asof(
+        host.spans_of(window.ops.filter(named, kind="cpu_op")).sort("start"),
+        left_on="at",
+        right_on="start",
+        by="tid",
+        check_sortedness=False,
+    )
+    times = timed.filter(pl.col("at") < pl.col("end")).group_by("tid", "start", "end").len()
+    searches = times.filter(pl.col("len") >= _TIMED_LEAST).drop("len")
     cases: tuple[tuple[Any, str], ...] = (
         *_whole(line, window, for_host=False),
         (pl.col("name") == marks.LOOKUP, causes.GUARDS),
         (_PLAIN & host.in_breaks(line, window), causes.GRAPH_BREAK),
         (_records(line, window), causes.RECORDING),
-        (inside(line, _searches(window)), causes.SEARCH),
+        (inside(line, searches), causes.SEARCH),
         (sync, causes.SYNC),
         (pl.col("call_kind") == "alloc", causes.ALLOCATOR),
         (copied.contains("Pageable -> Device"), causes.COPY_WAIT),
@@ -233,18 +245,6 @@ def _records(line: pl.DataFrame, window: Window) -> pl.Series:
     own = spans.filter(pl.col("call").is_in(making))
     rest = spans.filter(~pl.col("call").is_in(making) & inside(spans, own))
     return inside(line, own) & ~inside(line, rest)
-
-
-def _searches(window: Window) -> pl.DataFrame:
-    """``tid``, ``start`` and ``end`` of convolutions whose algorithms are timed before one runs."""
-    calls = window.launches.filter(pl.col("name").str.contains(_TIMING)).sort("start_ns")
-    named = pl.col("name").str.contains(_SEARCHING) & pl.col("kernel_file").is_null()
-    found = host.spans_of(window.ops.filter(named, kind="cpu_op")).sort("start")
-    timed = calls.select("tid", at="start_ns").join_asof(
-        found, left_on="at", right_on="start", by="tid", check_sortedness=False
-    )
-    times = timed.filter(pl.col("at") < pl.col("end")).group_by("tid", "start", "end").len()
-    return times.filter(pl.col("len") >= _TIMED_LEAST).drop("len")
 
 
 def host_causes(line: pl.DataFrame, window: Window, *, graphs_hold_kernels: bool) -> pl.DataFrame:

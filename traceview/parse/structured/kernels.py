@@ -7,7 +7,7 @@ right after the code that they tell of, and need INDUCTOR_PROVENANCE=1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -64,29 +64,23 @@ def node_mappings(reader: Reader, record: Record) -> None:
         call["post_nodes"] = nodes or None
         if not call["ops"]:
             call["ops"], call["source_nodes"] = through.of(nodes)
-    for call, node in _uncommented(section.calls, through.operators):
-        call["post_nodes"] = [node]
-        call["ops"], traced = through.of([node])
-        call["source_nodes"] = traced or [node]
+    # Library calls that the code does not comment, such as those in place: the n-th such call of an
+    # operator is the n-th such node.
+    known = {node for call in section.calls for node in call["post_nodes"] or ()}
+    bare: dict[str, list[Row]] = {}
+    for call in section.calls:
+        if call["category"] == "fallback" and not (call["ops"] or call["post_nodes"]):
+            bare.setdefault(operator_word(call["kernel_name"]), []).append(call)
+    for word, calls in bare.items():
+        alike = (n for n, op in through.operators.items() if operator_word(op) == word)
+        nodes = [node for node in alike if node not in known]
+        for call, node in zip(calls, nodes, strict=True) if len(nodes) == len(calls) else ():
+            call["post_nodes"] = [node]
+            call["ops"], traced = through.of([node])
+            call["source_nodes"] = traced or [node]
     for row in section.kernels:
         if not row["fused_ops"] and (named := nodes_of.get(row["kernel_name"])):
             row["fused_ops"], row["source_nodes"] = through.of(named)
-
-
-def _uncommented(calls: list[Row], operators: dict[str, str]) -> Iterator[tuple[Row, str]]:
-    """Library calls that the code does not comment, such as those in place, each with its node.
-
-    The n-th such call of an operator is the n-th such node.
-    """
-    known = {node for call in calls for node in call["post_nodes"] or ()}
-    bare: dict[str, list[Row]] = {}
-    for call in calls:
-        if call["category"] == "fallback" and not (call["ops"] or call["post_nodes"]):
-            bare.setdefault(operator_word(call["kernel_name"]), []).append(call)
-    for word, mine in bare.items():
-        nodes = [n for n, op in operators.items() if operator_word(op) == word and n not in known]
-        if len(nodes) == len(mine):
-            yield from zip(mine, nodes, strict=True)
 
 
 class _Through:

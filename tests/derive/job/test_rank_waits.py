@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.derive.rank_waits import rank_waits
+from traceview.derive.job.waits import rank_waits
 from traceview.tables import Tables, from_rows
 
 S = 1_000_000  # µs
