@@ -35,6 +35,20 @@ def written(rule, text, line):
 
 
 CHANGED = {
+    "distances that are sums": (
+        "ind-extern-dominated",
+        "cdist",
+        """
+        def crowd(probes, agents):
+            near = torch.cdist(probes, agents[0].real, p=1.0)
+            return torch.exp(-near)
+        """,
+        """
+        def crowd(probes, agents):
+            near = (probes.unsqueeze(-2) - agents[0].real.unsqueeze(-3)).abs().sum(-1)
+            return torch.exp(-near)
+        """,
+    ),
     "weights of attention that nobody uses": (
         "ind-plain-attention",
         "self.attn(",

@@ -101,7 +101,10 @@ LEAST_OF_ALL = 0.05
 _LIBRARY = frozenset({"gemm", "convolution", "attention", "communication"})
 _FAST_PATH = frozenset({"aten._transformer_encoder_layer_fwd", "aten._native_multi_head_attention"})
 _ELSE = {
-    "aten._cdist_forward": "Euclidean distances can be a product: |x|² + |y|² - 2·x·yᵀ.",
+    "aten._cdist_forward": (
+        "Distances with p=1 can be (x[:, None] - y).abs().sum(-1), which has generated code and "
+        "fuses with what reads it; Euclidean ones a product: |x|² + |y|² - 2·x·yᵀ."
+    ),
     "aten.multinomial": "Samples can be drawn by argmax(p / torch.empty_like(p).exponential_(1)).",
     "aten._embedding_bag": "An embedding followed by a sum or mean has generated code.",
     "aten._embedding_bag_forward_only": "An embedding and a sum or mean have generated code.",
@@ -450,7 +453,8 @@ def _words(
     """Why there is no code, what to do and what to paste; ``rest`` is no complex arithmetic."""
     why, what_to_do, snippet = _CAUSES[cause]
     if cause in ("none", "waiting"):
-        what_to_do = " ".join([what_to_do, *(_ELSE[op] for op in ops if op in _ELSE)])
+        instead = [_ELSE[op] for op in ops if op in _ELSE]
+        what_to_do = " ".join(instead if instead and cause == "none" else [what_to_do, *instead])
         if numbers.chain and numbers.ms >= CUSTOM_SHARE * busy:
             apart = f"{milliseconds(numbers.ms)} of a step is arithmetic on complex numbers."
             what_to_do, snippet = f"{what_to_do} But {apart} {_APART}", _CHAIN

@@ -130,6 +130,17 @@ def without_weights(source: Source, _line: int) -> Changes:
     yield changes
 
 
+def distances_by_sums(source: Source, line: int) -> Changes:
+    """``torch.cdist(x, y, p=1)`` → the sum of absolute differences, which has generated code."""
+    for call in source.all(ast.Call):
+        if called(call) == "torch.cdist" and covers(call, line) and len(call.args) >= 2:
+            powers = [*call.args[2:3], *(each.value for each in call.keywords if each.arg == "p")]
+            if [getattr(each, "value", None) for each in powers] == [1]:
+                x, y = (_alone(source, each) for each in call.args[:2])
+                text = f"({x}.unsqueeze(-2) - {y}.unsqueeze(-3)).abs().sum(-1)"
+                yield [(*source.span(call), text)]
+
+
 def fast_length(source: Source, line: int) -> Changes:
     """``N = a + b``, a length that a transform at ``line`` asks for → the next one that is fast.
 

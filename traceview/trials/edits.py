@@ -123,6 +123,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     ),
     "ind-extern-dominated": (
         *(Pattern(around.traced_operator), Pattern(inside.solved_apart)),
+        Pattern(arithmetic.distances_by_sums),
         Pattern(arithmetic.in_parts, "torch's ComplexTensor is private, and may change"),
     ),
     "ind-slow-kernel": (Pattern(arithmetic.added_apart, "memory: 1,024 places for each sum"),),
