@@ -52,28 +52,34 @@ def check_results(parts: Parts, taker: Taker, most_s: float) -> None:
         if not region.first_called:
             continue
         began, keys = time.monotonic(), dict[str, Any]()
+        sizes: list[int] = []
         try:
             taken = taker.taken.get(region.region_id)
             if taken is None:
                 raise NotReplayed(taker.left_out.get(region.region_id, "no call of it was kept"))
             if began > until:
                 raise NotReplayed("the time for this was over")
-            keys = _Check(parts, taken).carry_out(until - began)
+            keys = _Check(parts, taken, sizes).carry_out(until - began)
         except NotReplayed as why:
             keys = {"why": str(why)}
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code, run again
             text = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
             again = STRICT in text  # torch names the stance
             keys = {"why": "it would be compiled again" if again else text}
-        keys = {"compared": False, "why": None, **keys, "seconds": time.monotonic() - began}
+        keys = {"compared": False, "why": None, **keys, "result_bytes": sizes or None}
+        keys["seconds"] = time.monotonic() - began
         parts.recorder.write("end_check", region_id=region.region_id, **keys)
 
 
 class _Check:
-    """One callable, with the script's own objects: what a call changes is put back after it."""
+    """One callable, with the script's own objects: what a call changes is put back after it.
 
-    def __init__(self, parts: Parts, taken: Taken) -> None:
+    ``sizes`` gets the bytes of each item of a tuple or list that it gives back.
+    """
+
+    def __init__(self, parts: Parts, taken: Taken, sizes: list[int]) -> None:
         torch = parts.torch
+        self._sizes = sizes
         self._parts, self._taken, self._gate = parts, taken, gate_of(taken)
         self._found = Originals(torch, parts.frames)
         self._found.of_callable(self._gate.original)
@@ -180,6 +186,8 @@ class _Check:
                 result = gate.target(*args, **kwargs)
                 ends = self._ends(result, stance)
             kept = {name: _copied(each, torch) for name, each in outputs(result, torch)}
+            if isinstance(result, (tuple, list)) and not self._sizes:
+                self._sizes += [_size(each, torch) for each in result]
             # As in a script: a cudagraph of the backward was recorded when this was gone.
             del result
             with watch:
@@ -213,6 +221,12 @@ class _Check:
     def _put_back(self) -> None:
         self._objects.put_back()
         self._state.restore()
+
+
+def _size(value: Any, torch: Any) -> int:
+    """Bytes of the tensors in a result."""
+    tensors = (each for _, each in outputs(value, torch) if isinstance(each, torch.Tensor))
+    return sum(each.numel() * each.element_size() for each in tensors)
 
 
 def _copied(value: Any, torch: Any) -> Any:

@@ -19,6 +19,7 @@ from traceview.derive.origins import origin_tables
 from traceview.derive.pairs import block_pairs
 from traceview.derive.profile import profile_tables
 from traceview.derive.region_costs import region_costs
+from traceview.derive.result_names import result_names
 from traceview.derive.speedup import speedups
 from traceview.derive.syntax import ReadSource
 from traceview.derive.user_sources import (
@@ -56,8 +57,8 @@ def derive(
     add_log_facts(result)
     if tables.has("compiles"):
         result.put("compile_costs", compile_costs(tables))
-    if tables.has("compiles") and tables.has("steps"):
-        result.put("rank_waits", rank_waits(tables))
+        if tables.has("steps"):
+            result.put("rank_waits", rank_waits(tables))
     if tables.has("log_records"):
         result.put("ahead_compiles", ahead_compiles(tables))
     if tables.has("graphs"):
@@ -76,6 +77,7 @@ def derive(
     if tables.has("regions") and read_source is not None:
         result.put("script_timers", script_timers(tables, read_source))
         result.put("source_lines", source_lines(tables, read_source))
+        result.put("result_names", result_names(tables, read_source))
     if tables.has("compile_targets") and read_source is not None:
         result.put("lines_to_add", lines_to_add(tables, read_source))
     if tables.has("sources") and read_source is not None:
@@ -89,9 +91,8 @@ def derive(
         result.put("host_reads", host_reads(result, read_source))
     if tables.has("environment") and read_source is not None:
         result.put("setting_sites", setting_sites(tables, read_source))
-    for name, frame in compiler_tables(result, found).items():
-        result.put(name, frame)
-    for name, frame in limit_tables(result, accounted).items():
+    made = compiler_tables(result, found)
+    for name, frame in (made | limit_tables(result, accounted)).items():
         result.put(name, frame)
     if tables.has("ceilings"):  # then there was a look at shapes, too
         result.put("shape_gains", shape_gains(tables))

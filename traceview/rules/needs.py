@@ -111,7 +111,7 @@ _TABLES = {
     _collected("what torch wrote to stderr, and the script's source"): ("cached_calls",),
     _collected("recompiles, and the script's source"): ("class_sites",),
     _collected("the script's source"): (
-        "backward_calls", "host_reads", "source_lines", "noted_lines",
+        "backward_calls", "host_reads", "source_lines", "noted_lines", "result_names",
     ),
     _collected("memory peaks of eager and compiled steps"): ("memory",),
     _collected("what the device can do, measured at the run's end"): (

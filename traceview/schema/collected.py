@@ -415,6 +415,7 @@ END_CHECKS = table("end_checks", "one compiled callable of which a call was made
     Column("constant", pl.String, "if they are further apart: a function that the call may reach and that is marked with assume_constant_result"),
     Column("without_cudagraph", pl.Float64, "the same as relative_error, of the script's compiled code without replaying its cudagraphs; null: it has none, or as noise"),
     Column("operators", pl.List(pl.String), "operators within these cudagraphs that are not aten's, by name"),
+    Column("result_bytes", pl.List(pl.Int64), "bytes of the tensors in each item of the tuple or list that it gives back; null: it gives something else, or it was not called"),
     Column("file", pl.String, "file of that function (user's own), else of what the one operator was made from"),
     Column("line", pl.Int32, "line of its definition, with its decorators"),
     Column("seconds", pl.Float64, "host time of all of it"),

@@ -237,6 +237,16 @@ CLASS_SITES = table("class_sites", "one class that a guard on a type has met, an
     Column("function", pl.String, "the function that it stands in"),
 )
 
+RESULT_NAMES = table("result_names", "one name that an item of a compiled callable's result gets in a loop of the user's, and that is read in some of its steps at most",
+    Column("region_id", pl.Int32, "the callable, as in regions"),
+    Column("item", pl.Int32, "number of the item, from 0"),
+    Column("items", pl.Int32, "of the result, as it is assigned"),
+    Column("name", pl.String, "name that it gets"),
+    Column("file", pl.String, "user's file"),
+    Column("line", pl.Int32, "line of the call"),
+    Column("read", pl.String, "never, or sometimes: after the loop, or below a test by %"),
+)
+
 AHEAD_COMPILES = table("ahead_compiles", "one compile ahead of time: by AOTInductor, or an export; no call of torch.compile's",
     Column("pid", pl.Int64, "process id"),
     Column("kind", pl.String, "aot_inductor, export"),
