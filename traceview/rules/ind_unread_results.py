@@ -98,15 +98,15 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             continue
         names = listed([row["name"] for row, _ in items])
         seldom = any(row["read"] == "sometimes" for row, _ in items)
-        how = "read in some steps only" if seldom else "never read"
         verb = "is" if len(items) == 1 else "are"
+        how = f"{verb} read in some steps only, but" if seldom else f"{verb} never read, but"
         yield Finding(
             code=CODE,
             rule="ind-unread-results",
             severity=severity(tables, ms),
             title=(
-                f"{names} of the result at {short(place)} {verb} {how}, and written in each: "
-                f"{size(written)}, up to {milliseconds(ms)} of the step ({percent(ms / step)})"
+                f"{names} ({short(place)}) {how} written in every step: {size(written)}, up to "
+                f"{milliseconds(ms)} of the step ({percent(ms / step)})"
             ),
             explanation=(
                 f"The generated kernels move {size(moved)} a step. What a graph returns is written "
@@ -124,8 +124,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 for row, size_of in items
             ),
             what_to_do=(
-                "Return them only when they are asked for, by an argument, which makes a graph "
-                "without them; or compute them in a function of their own."
+                "Return what is seldom read only when it is asked for, by an argument, which makes "
+                "a graph without it; or compute it in a function of its own."
             ),
             snippet=Snippet("python", "state, rates = step(state, want_rates=n % 1000 == 0)"),
             weighs=True,
