@@ -23,6 +23,7 @@ from traceview.derive.effects.parts import (
     Part,
 )
 from traceview.derive.windows import HOST_COPY
+from traceview.parse.kineto.categories import is_users
 from traceview.tables import grouped
 from traceview.words.numbers import count
 
@@ -167,12 +168,22 @@ def handed_over(kernels: Iterable[Kernel]) -> dict[Place, Sides]:
 
 
 def called_in_both(kernels: Iterable[Kernel]) -> dict[str, Sides]:
-    """Operator → its kernels in eager and compiled steps, where it runs in both; no copies."""
-    called = (k for k in kernels if k.category != "copy" and not is_generated(k))
+    """Operator → its kernels in eager and compiled steps, where it runs in both; no copies.
+
+    What runs in a custom operator of the user's is called by that, in either.
+    """
+    called = (
+        k for k in kernels if k.category != "copy" and not is_generated(k) and not in_users(k)
+    )
     found = {
         name: _sides(mine) for name, mine in grouped(called, by=attrgetter("operator")).items()
     }
     return {name: sides for name, sides in found.items() if all(sides)}
+
+
+def in_users(kernel: Kernel) -> bool:
+    """Whether compiled code calls a custom operator of the user's for it."""
+    return any(map(is_users, kernel.ops))
 
 
 def is_generated(kernel: Kernel) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from traceview.derive.effects.groups import Sides, handed_over
+from traceview.derive.effects.groups import Sides, handed_over, in_users
 from traceview.derive.effects.kernels import Kernel
 from traceview.derive.origins.work import LIBRARY
 from traceview.torchtext.kernel_source import float64_arguments
@@ -140,9 +140,9 @@ def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: Si
         differs.append("generated")
     elif row["eager_ops"][0] != row["compiled_ops"][0]:
         differs.append("operator")
-    elif row["compiled_count"] > row["eager_count"] and not set(LIBRARY) & {
-        k.category for k in longest
-    }:
+    elif row["compiled_count"] > row["eager_count"] and not (
+        {*LIBRARY} & {k.category for k in longest} or any(map(in_users, sides[1]))
+    ):
         differs.append("calls")
     for what in ("dtype", "layout"):
         known = {row[f"eager_{what}"], row[f"compiled_{what}"]}
