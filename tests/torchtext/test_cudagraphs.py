@@ -3,6 +3,7 @@
 import pytest
 
 from traceview.torchtext.cudagraphs import (
+    other_addresses,
     partition_reason,
     partitions_without,
     read_event,
@@ -41,3 +42,16 @@ def test_counts_and_ids():
     assert recorded_for("[0/1] Recording function 3 of graph recording id 1") is None
     assert tree_sizes("[0/1] Recording cudagraph tree for symint key (16, 7)") == (7, 16)
     assert tree_sizes("Recording cudagraph tree for graph without symints") is None
+
+
+def test_inputs_of_two_recordings_that_lie_elsewhere():
+    text = (
+        "[0/0] Recording function=partition_0, cuda_graph_id={id}, inputs: "
+        "[0]: Tensor(size=[96], stride=(1,), dtype=torch.float32, data_ptr={a}), "
+        "[1]: Tensor(size=[{n}], stride=(1,), data_ptr=0x7F), ... (3 more items)"
+    )
+    one = text.format(id=1, a="0x10", n=8)
+    assert other_addresses(one, text.format(id=2, a="0x20", n=8)) == 1
+    assert other_addresses(one, text.format(id=2, a="0x10", n=8)) == 0
+    assert other_addresses(one, text.format(id=2, a="0x20", n=9)) == 0
+    assert other_addresses(one, "Running warmup") == 0

@@ -64,7 +64,7 @@ _ONLY_MATH = frozenset({"MATH"})
 #: Schedulers that change the momentum, or the first of betas, along with the learning rate.
 _CYCLING = ("CyclicLR", "OneCycleLR")
 #: Calls that give a tensor other storage, and those that have a function called with a gradient.
-_SWAPS = frozenset({"set_", "swap_tensors"})
+_SWAPS = frozenset({"set_", "swap_tensors", "vector_to_parameters"})
 _HOOKS = frozenset({"register_post_accumulate_grad_hook", "register_hook"})
 _CLASSES = frozenset({"Trainer", "SFTTrainer", "Seq2SeqTrainer"})
 #: Functions that make a class by the name that is their first argument.

@@ -10,10 +10,11 @@ longer than running the graph in eager, and each of them is kept.
 
 ## Evidence
 torch's own reason for leaving a recorded graph (TORCH_LOGS=cudagraphs), which names the inputs with
-the lines that use them; a line of the script's that gives a tensor other storage (`t.data = …`),
-where the profiled step ran one; and the recordings in the timed compiled steps. They take at least
-5 % of these steps. torch writes that reason for each recorded graph that a call looks at, so the
-number of such lines says nothing.
+the lines that use them, or inputs that lie at other addresses in two recordings in a row; a line of
+the script's that gives a tensor other storage (`t.data = …`, `vector_to_parameters`), where the
+profiled step ran one or there is no other; and the recordings in the timed compiled steps. They
+take at least 5 % of these steps. torch writes that reason for each recorded graph that a call looks
+at, so the number of such lines says nothing.
 
 ## What to do
 Update the tensor in place: `t.copy_(new)`, `t.data.copy_(new)`, `t.lerp_(new, weight)`, or
@@ -53,7 +54,7 @@ from traceview.rules.kit import (
     rows,
     step_ms,
 )
-from traceview.torchtext.cudagraphs import moved_inputs, run_id
+from traceview.torchtext.cudagraphs import moved_inputs, other_addresses, run_id
 from traceview.torchtext.frames import StackFrame
 from traceview.words import names
 
@@ -74,27 +75,20 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     blocks = first_rank(rows(tables, "blocks", stance="compiled"))
     blocks = [row for row in blocks if not row["replayed"]]  # one call's inputs, which do not move
     timed = {row["first_step"] + number for row in blocks for number in range(row["steps"])}
-    spans: dict[str, list[Row]] = {}
-    for row in first_rank(rows(tables, "compile_intervals", trigger="cudagraph_recording")):
-        if row["compile_id"] and row["duration_ms"] is not None:
-            spans.setdefault(row["compile_id"], []).append(row)
-    reasons = {
-        run_id(row["reason"]): row
-        for row in first_rank(rows(tables, "cudagraph_events", event="rerecord"))
-        if moved_inputs(row["reason"])
-    }
-    for compile_id, recorded in spans.items():
-        reason = reasons.get(compile_id)
+    for compile_id, recorded, reason, number in _moves(tables):
         inside = [row for row in recorded if row["step"] in timed]
         ms = sum(row["duration_ms"] for row in inside) / max(1, len(timed))
-        if reason is None or not step or ms < least_share * step:
+        if not step or ms < least_share * step:
             continue
         moved = moved_inputs(reason["reason"])
         compiles = first_rank(rows(tables, "compiles", compile_id=compile_id))[:1]
         places = _uses(tables, moved) or [p for row in compiles if (p := owners.code(row).place)]
         name = f" of {names.function(compiles[0]['co_name'])}" if compiles else ""
-        many = len(moved) > 1
-        what = f"addresses of {len(moved)} inputs change" if many else "address of an input changes"
+        what = (
+            f"addresses of {number} inputs change" if number > 1 else "address of an input changes"
+        )
+        many = number > 1
+        named = f"static input data pointer changed: {', '.join([*moved][:3])}"
         steps = len({row["step"] for row in inside})
         yield Finding(
             code=CODE,
@@ -113,8 +107,9 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             about=about(*compiles),
             evidence=(
                 from_row(
-                    f"static input data pointer changed: {', '.join([*moved][:3])}"
-                    f"{', …' if len(moved) > 3 else ''}",
+                    f"{named}{', …' if len(moved) > 3 else ''}"
+                    if moved
+                    else f"{number} of the inputs that two recordings in a row name have moved",
                     "cudagraph_events",
                     reason,
                 ),
@@ -132,6 +127,40 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         )
 
 
+def _moves(tables: Tables) -> Iterator[tuple[str, list[Row], Row, int]]:
+    """Compile id, its recordings, the reason or last of them, and how many inputs have moved."""
+    spans: dict[str, list[Row]] = {}
+    for row in first_rank(rows(tables, "compile_intervals", trigger="cudagraph_recording")):
+        if row["compile_id"] and row["duration_ms"] is not None:
+            spans.setdefault(row["compile_id"], []).append(row)
+    reasons = {
+        run_id(row["reason"]): (row, len(moved))
+        for row in first_rank(rows(tables, "cudagraph_events", event="rerecord"))
+        if (moved := moved_inputs(row["reason"]))
+    }
+    known = _last_recordings(tables) | reasons
+    for compile_id, recorded in spans.items():
+        if compile_id in known:
+            yield compile_id, recorded, *known[compile_id]
+
+
+def _last_recordings(tables: Tables) -> dict[str | None, tuple[Row, int]]:
+    """Run → its last recording, and how many inputs lie elsewhere than in the one before.
+
+    Where torch gives no reason for it; for the same sizes, those that it has copied itself aside,
+    there is no other one.
+    """
+    records: dict[str | None, list[Row]] = {}
+    for row in first_rank(rows(tables, "cudagraph_events", event="record")):
+        records.setdefault(run_id(row["reason"]), []).append(row)
+    pairs = {run: (each[-2], each[-1]) for run, each in records.items() if len(each) > 1}
+    moved = {
+        run: (row, other_addresses(before["reason"], row["reason"]))
+        for run, (before, row) in pairs.items()
+    }
+    return {run: found for run, found in moved.items() if found[1]}
+
+
 def _uses(tables: Tables, moved: dict[str, tuple[StackFrame, ...]]) -> list[Location]:
     """Where they get other storage, and the user's own lines that use them."""
     # Lines that give a tensor other storage and ran in the step whose lines are known.
@@ -143,6 +172,8 @@ def _uses(tables: Tables, moved: dict[str, tuple[StackFrame, ...]]) -> list[Loca
     noted = first_rank(rows(tables, "noted_lines", kind="storage"))
     lines = {(row["file"], row["line"]): ran[row["file"], row["line"]] for row in noted}
     swaps = [Location(*at) for at, times in Counter(lines).most_common() if times]
+    if not swaps and len(lines) == 1:  # the only one that the script has, of another step
+        swaps = [Location(*at) for at in lines]
     # Outermost lines that use them: there most inputs have one in common.
     uses: Counter[Location] = Counter()
     for stack in moved.values():

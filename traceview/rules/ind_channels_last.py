@@ -7,12 +7,14 @@ takes less time.
 Kernels of cuDNN for tensor cores read all channels of a pixel together. Tensors in the default
 format (NCHW) are transposed before such a kernel and back after it, around each convolution.
 Inductor puts a graph's convolutions into channels last by itself, but not where a size is symbolic,
-nor where its estimate for inference is against it.
+nor where its estimate for inference is against it, nor where one convolution of the graph has
+groups of more than one channel.
 
 ## Evidence
 At the script's end the heaviest convolutions are timed on the step's own shapes, as they are and in
-channels last. The saving is that part of the convolutions in a compiled step. Other kernels are
-taken to need the same time in both formats.
+channels last, forward only. The saving is that part of the convolutions in a compiled step, or the
+time of cuDNN's kernels that transpose tensors, forward and backward, where that is more. Other
+kernels are taken to need the same time in both formats.
 
 ## What to do
 Convert the model and its inputs once: `model.to(memory_format=torch.channels_last)`. Where sizes
@@ -31,13 +33,17 @@ are symbolic and there are few of them, `dynamic=False` lets Inductor choose the
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from traceview.rules._gain import Timed, locations
+from traceview.rules._gain import Timed, locations, paced
 from traceview.rules.kit import (
+    Cost,
     Evidence,
     Finding,
+    Location,
+    Row,
     Snippet,
     Tables,
     first_rank,
@@ -58,6 +64,8 @@ SEVERITIES = ("warning", "info")
 LEAST_SHARE = 0.05
 _WAY, _KIND = "channels last", "convolution"
 _CALLED = "aten.convolution"
+_FEW = " Where there are few sizes, dynamic=False lets Inductor choose the format."
+_TRANSPOSES = re.compile(r"nchwToNhwc|nhwcToNchw")
 
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
@@ -67,15 +75,14 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     if not gains or not step:
         return
     timed = Timed.of_category(tables, gains, _KIND)
-    saved = timed.saved
+    ran = first_rank(rows(tables, "matched_kernels", stance="compiled", category=_KIND))
+    transposing = [row for row in ran if _TRANSPOSES.search(row["name"])]
+    # Forwards alone were timed; these kernels are those of the backward as well.
+    moved, pace = paced(tables, sum(row["ms"] or 0.0 for row in transposing))
+    saved = max(timed.saved, moved)
     if saved < least_share * step:
         return
-    lines: dict[str, float] = defaultdict(float)
-    for row in first_rank(rows(tables, "matched_kernels", stance="compiled", category=_KIND)):
-        if row["file"] and row["line"]:
-            lines[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
-    slowest = sorted(lines, key=lambda line: -lines[line])
-    places = locations(slowest)
+    places = _slowest(ran)
     at = f", the longest at {short(places[0])}," if places else ""
     symbolic = _symbolic(tables)
     measured = timed.said("as they are", f"in {_WAY}")
@@ -96,17 +103,22 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 else "Inductor left them in that format."
             )
         ),
-        cost=timed.cost("convolutions", measured),
-        confidence="measured",
+        cost=(
+            timed.cost("convolutions", measured)
+            if saved > moved
+            else Cost(moved, None, f"kernels of cuDNN's that transpose around convolutions{pace}")
+        ),
+        confidence="measured" if saved > moved else "derived",
         location=places[0] if places else None,
-        evidence=(Evidence(f"convolutions on this step's shapes: {measured}", "shape_gains"),),
+        evidence=(
+            Evidence(f"convolutions on this step's shapes: {measured}", "shape_gains"),
+            *(
+                Evidence(f"{row['name']}: {milliseconds(row['ms'])} of a step", "matched_kernels")
+                for row in sorted(transposing, key=lambda row: -row["ms"])[:2]
+            ),
+        ),
         what_to_do=(
-            "Convert the model and its inputs to channels last, once."
-            + (
-                " Where there are few sizes, dynamic=False lets Inductor choose the format."
-                if symbolic
-                else ""
-            )
+            f"Convert the model and its inputs to channels last, once.{_FEW if symbolic else ''}"
         ),
         snippet=Snippet(
             "python",
@@ -117,6 +129,16 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         also_at=tuple(places[1:4]),
         weighs=True,
     )
+
+
+def _slowest(ran: Sequence[Row]) -> list[Location]:
+    """Their lines, those that take longest first."""
+    spent: dict[str, float] = defaultdict(float)
+    for row in ran:
+        if row["file"] and row["line"]:
+            spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
+    slowest = sorted(spent, key=lambda line: -spent[line])
+    return locations(slowest)
 
 
 def _symbolic(tables: Tables) -> bool:

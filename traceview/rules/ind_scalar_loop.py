@@ -138,13 +138,15 @@ _REASONS: dict[str, tuple[str, str, Snippet | None]] = {
     ),
     cpp_loops.NOT_VECTORIZED: (
         "the loop has no vector code, though its index allows it",
-        "See which vector instructions Inductor found: with INVALID_VEC_ISA its test program did "
-        "not compile or run, and the compiler or Python's headers need a look.",
-        Snippet(
-            "shell",
-            'python -c "from torch._inductor import cpu_vec_isa as v; print(v.pick_vec_isa())"',
-        ),
+        "Inductor estimates that vectors don't pay where few of the reads are contiguous, as after "
+        "a flip: let it take them all the same, and compare. Where no kernel has vectors, see "
+        "which instructions it found (torch._inductor.cpu_vec_isa.pick_vec_isa()): with "
+        "INVALID_VEC_ISA its test program did not compile or run.",
+        Snippet("python", "torch._inductor.config.cpp.enable_tiling_heuristics = False"),
     ),
+}
+_REMEDIES = {
+    cpp_loops.NOT_VECTORIZED: ("torch._inductor.config.cpp.enable_tiling_heuristics=False",)
 }
 _SIMDLEN, _CAPABILITY = "cpp.simdlen", "ATEN_CPU_CAPABILITY"
 #: Bits of a vector; a CPU may lack those of one width. No other value matches any instructions.
@@ -227,6 +229,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             evidence=found.evidence("one at a time"),
             what_to_do=what_to_do.format(length=length),
             snippet=None if name in _TWO_ARGUMENTS else pasted,
+            remedy=_REMEDIES.get(reason, ()),
             also_at=tuple(found.places[1:4]),
             weighs=found.weighs(tables),
         )

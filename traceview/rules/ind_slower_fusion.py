@@ -120,10 +120,12 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             f"The generated kernel{'' if one else 's'}{where} take{'s' if one else ''} {took} "
             f"of a step, the eager operators that {'it' if one else 'they'} replaced {before}"
         )
-        if sampler := _sampler(row):
-            places = list(dict.fromkeys([sampler, *places]))
+        name, sampler = row["operator"], _sampler(row)
+        if sampler:
+            name, places = "grid_sample", list(dict.fromkeys([sampler, *places]))
+        if name and places:
             title = (
-                f"grid_sample at {short(sampler)} is slower in generated code: {took} of a step "
+                f"{name} at {short(places[0])} is slower in generated code: {took} of a step "
                 f"with what is fused to it, the same operators in eager {before}"
             )
         in_double = row["float64"] is True

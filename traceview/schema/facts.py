@@ -350,6 +350,7 @@ SLOW_FUSIONS = table("slow_fusions", "one match group whose generated kernels ta
     Column("kernels", pl.Int32, "generated kernels of it, different names"),
     Column("operators", pl.Float64, "executions of eager operators or kernels per step"),
     Column("user_lines", pl.List(pl.String), "file:line of the user's source in that kernel, those first where eager spends most"),
+    Column("operator", pl.String, "the eager operator, without its namespace, that takes at least half of the time of those that they replaced; null: none does"),
     Column("eager_ms", pl.Float64, "of the eager step, as timed"),
     Column("compiled_ms", pl.Float64, "of the compiled step, as timed"),
     Column("slower_ms", pl.Float64, "the difference"),

@@ -56,7 +56,7 @@ _FOUND_FROM = re.compile(r"\.? ?Found from ?:")
 _INSTANCES = re.compile(r"\((\d{1,9}) instances?\)")
 _SIZES = re.compile(r"Recording cudagraph tree for symint key (.+)")
 _INPUTS = re.compile(r"Recording function=.*?\binputs: (?P<inputs>.+)", re.DOTALL)
-_ADDRESS = re.compile(r"data_ptr=\w+")
+_ADDRESS = re.compile(r"data_ptr=(\w+)")
 _NUMBER = re.compile(r"\d{1,18}")
 _RUN = re.compile(r"^\[([^\]]+)\]")
 _CREATED = re.compile(r"^Created \d+ graph partitions: \d+ cudagraphable, (?P<without>\d+) non-")
@@ -138,6 +138,17 @@ def recorded_for(text: str) -> str | None:
     """
     found = _INPUTS.search(text)
     return _ADDRESS.sub("", found["inputs"]) if found else None
+
+
+def other_addresses(one: str, other: str) -> int:
+    """How many of the inputs that two recordings name lie at other addresses, of as many inputs.
+
+    0 for other messages, and where the recordings are for other inputs.
+    """
+    if recorded_for(one) is None or recorded_for(one) != recorded_for(other):
+        return 0
+    both = zip(_ADDRESS.findall(one), _ADDRESS.findall(other), strict=True)
+    return sum(before != after for before, after in both)
 
 
 def moved_inputs(text: str) -> dict[str, tuple[StackFrame, ...]]:

@@ -408,6 +408,7 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
                 "kernels": len({row["name"] for row in kernels}),
                 "operators": sum(row["count"] or 0.0 for row in eager),
                 "user_lines": sorted(lines, key=lambda line: -spent[line]),
+                "operator": _leading(eager),
                 "eager_ms": before,
                 "compiled_ms": after,
                 "slower_ms": after - before,
@@ -420,6 +421,16 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
             }
         )
     return from_rows("slow_fusions", result)
+
+
+def _leading(eager: Sequence[Row]) -> str | None:
+    """The operator that takes at least half of the time, those of libraries apart."""
+    spent: dict[str, float] = defaultdict(float)
+    for row in eager:
+        if row["category"] not in LIBRARY_CATEGORIES:
+            spent[(row["cpu_op"] or row["name"]).rpartition("::")[2]] += row["ms"] or 0.0
+    longest = max(spent, key=lambda name: spent[name], default=None)
+    return longest if longest and 2 * spent[longest] >= sum(spent.values()) else None
 
 
 def fallback_times(
