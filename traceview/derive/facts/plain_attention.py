@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from traceview.derive.facts.rows import ran_generated, timed_scale
+from traceview.derive.facts.rows import ran_generated, timed_scales
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.generated import GeneratedCode
 from traceview.tables import Tables, from_rows
@@ -84,10 +84,7 @@ def plain_attention(tables: Tables) -> pl.DataFrame | None:
             found.setdefault(key, {}).setdefault(each.line, []).append(each)
     if not found:
         return from_rows("plain_attention", [])
-    scales = {
-        (row["pass"], row["rank"]): timed_scale(row["timed_step_ms"], row["step_ms"])
-        for row in tables["step_counts"].filter(stance="compiled").iter_rows(named=True)
-    }
+    scales = timed_scales(tables)
     code, origins = GeneratedCode(tables), Origins(tables)
     spent: dict[tuple[Any, ...], Row] = {}
     names: dict[tuple[Any, ...], list[str]] = defaultdict(list)

@@ -109,6 +109,14 @@ def timed_scale(timed: float | None, profiled: float | None) -> float | None:
     return min(1.0, timed / profiled) if timed and profiled else None
 
 
+def timed_scales(tables: Tables) -> dict[tuple[str, int | None], float | None]:
+    """``timed_scale`` of compiled steps by pass and rank."""
+    return {
+        (row["pass"], row["rank"]): timed_scale(row["timed_step_ms"], row["step_ms"])
+        for row in tables["step_counts"].filter(stance="compiled").iter_rows(named=True)
+    }
+
+
 def step_ms(tables: Tables, stance: str) -> float | None:
     """Median step of a stance from the timed blocks, else as profiled."""
     found = measured(tables)

@@ -28,7 +28,7 @@ from traceview.derive.facts.partial_writes import (
     part_of,
     with_changes,
 )
-from traceview.derive.facts.rows import ran_generated, timed_scale
+from traceview.derive.facts.rows import ran_generated, timed_scales
 from traceview.derive.origins.tree import nearest, parents
 from traceview.tables import Tables, from_rows, grouped
 from traceview.torchtext import marks
@@ -71,11 +71,7 @@ def slice_gradients(tables: Tables) -> pl.DataFrame | None:
     """Table ``slice_gradients``; None where no step was profiled."""
     if (ran := ran_generated(tables)) is None:
         return None
-    steps = tables["step_counts"].filter(stance="compiled").iter_rows(named=True)
-    scales = {
-        (row["pass"], row["rank"]): timed_scale(row["timed_step_ms"], row["step_ms"])
-        for row in steps
-    }
+    scales = timed_scales(tables)
     result = []
     for kernel, origin, known in with_changes(tables, ran, added_slices):
         tests, lines = index_tests(origin["source_code"]), origin["user_lines"] or ()
@@ -156,7 +152,7 @@ def added_slices(graph: Graph) -> Iterator[Slices]:
 def _outside(tables: Tables, scales: Mapping[Any, float | None]) -> Iterator[Row]:
     """Rows of slices that compiled functions give out, whose gradients eager code adds.
 
-    ``scales``: pass and rank → ``timed_scale``.
+    ``scales``: as ``timed_scales`` gives them.
     """
     views = grouped(tables["output_views"].iter_rows(named=True), "pass", "rank")
     if not any(row["views"] >= _LEAST_SLICES for rows in views.values() for row in rows):

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.facts.rows import ran_generated, timed_scale
+from traceview.derive.facts.rows import ran_generated, timed_scales
 from traceview.derive.kernel_groups import Origins
 from traceview.tables import Tables, from_rows
 from traceview.torchtext.fx import Graph, Node, read_graph
@@ -28,11 +28,13 @@ _PARAMETER, _BUFFER = re.compile(r"_parameters_\w+_$"), re.compile(r"_buffers_\w
 
 def graphs_of_inference(tables: Tables) -> dict[str, dict[str, Graph]]:
     """compile_key → its graphs of inference, by kind: Dynamo's, AOTAutograd's and Inductor's."""
-    found: dict[str, dict[str, Graph]] = defaultdict(dict)
-    wanted = tables["graphs"].filter(pl.col("kind").is_in([_TRACED, _CAPTURED, _LOWERED]))
-    for key, kind, text in wanted.select("compile_key", "kind", "text").iter_rows():
+    graphs, found = tables["graphs"], defaultdict[str, dict[str, Graph]](dict)
+    keys = graphs.filter(kind=_CAPTURED)["compile_key"].unique().to_list()
+    wanted = pl.col("kind").is_in([_TRACED, _CAPTURED, _LOWERED])
+    mine = graphs.filter(wanted, pl.col("compile_key").is_in(keys))
+    for key, kind, text in mine.select("compile_key", "kind", "text").iter_rows():
         found[key][kind] = read_graph(text or "")
-    return {key: kinds for key, kinds in found.items() if _CAPTURED in kinds}
+    return found
 
 
 def weights_of(graphs: dict[str, Graph], kind: str = _CAPTURED) -> list[tuple[Node, Node]]:
@@ -90,10 +92,7 @@ def weight_work(tables: Tables) -> pl.DataFrame | None:
         only = bool(nodes) and all(name in of for name in nodes)
         read = set().union(*(of[name] for name in nodes)) if only else None
         calls[call["compile_key"], call["kernel_name"]].append(read)
-    scales = {
-        (row["pass"], row["rank"]): timed_scale(row["timed_step_ms"], row["step_ms"])
-        for row in tables["step_counts"].filter(stance="compiled").to_dicts()
-    }
+    scales = timed_scales(tables)
     origins, result = Origins(tables), []
     keys = ("pass", "rank", "name", "compile_id", "graph_key", "aot_id", "clock")
     kernels = ran.group_by(keys, maintain_order=True).agg(pl.col("ms", "count").sum())
