@@ -126,7 +126,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         if name and places:
             title = (
                 f"{name} at {short(places[0])} is slower in generated code: {took} of a step "
-                f"with what is fused to it, the same operators in eager {before}"
+                f"with what is fused to it, {before} in eager"
             )
         in_double = row["float64"] is True
         more = "" if one else f" and {row['kernels'] - 1} more"
