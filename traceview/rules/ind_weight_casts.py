@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._weight_copies import FREEZING, copied
+from traceview.rules._of_weights import FREEZING, copying, of_weights
 from traceview.rules.kit import Cost, Finding, Snippet, Tables, first_rank, line_of, rows, short
 from traceview.torchtext.dtypes import is_integer
 
@@ -55,7 +55,7 @@ LEAST_SHARE = 0.10
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all weights, at autocast's line, or the one of most casts."""
-    if not (found := copied(tables, "dtype", least_share)):
+    if not (found := of_weights(tables, "weight_copies", least_share, why="dtype")):
         return
     dtype, stored = (found.rows[0][key] for key in ("dtype", "stored"))
     quantised = is_integer(stored)
@@ -69,7 +69,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="ind-weight-casts",
-        severity=found.severity,
+        severity=copying(tables, found),
         title=f"{what} in every call: {found.share} of the step",
         explanation=(
             f"The compiled graph casts {found.weights}, in each call. "

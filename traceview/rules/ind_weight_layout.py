@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._weight_copies import FREEZING, copied
+from traceview.rules._of_weights import FREEZING, copying, of_weights
 from traceview.rules.kit import Cost, Finding, Snippet, Tables
 
 CODE = "TV408"
@@ -45,12 +45,12 @@ LEAST_SHARE = 0.10
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all weights, at the line of the kernel that copies most."""
-    if not (found := copied(tables, "layout", least_share)):
+    if not (found := of_weights(tables, "weight_copies", least_share, why="layout")):
         return
     yield Finding(
         code=CODE,
         rule="ind-weight-layout",
-        severity=found.severity,
+        severity=copying(tables, found),
         title=(
             f"Weights of convolutions{found.where} are copied into another layout in every call: "
             f"{found.share} of the step"

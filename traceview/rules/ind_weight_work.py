@@ -36,25 +36,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._gain import at_first, locations
-from traceview.rules._starts import of_keys
-from traceview.rules._weight_copies import FREEZING
+from traceview.rules._of_weights import FREEZING, of_weights
 from traceview.rules.kit import (
-    MOST_EVIDENCE,
     Cost,
     Finding,
     Snippet,
     Tables,
-    about,
-    first_rank,
-    from_row,
     milliseconds,
-    percent,
     plural,
-    rows,
     severity,
-    size,
-    step_ms,
 )
 
 CODE = "TV447"
@@ -68,41 +58,26 @@ _PARAMETRIZED = "aten._weight_norm_interface"
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all such kernels, at the line of the one that takes longest."""
-    step = step_ms(tables, "compiled")
-    found = [row for row in first_rank(rows(tables, "weight_work")) if row["ms"]]
-    ms = sum(row["ms"] for row in found)
-    if not step or not found or ms < least_share * step:
+    if (found := of_weights(tables, "weight_work", least_share)) is None:
         return
-    places = locations(line for row in found for line in row["user_lines"] or ())
-    read = f"{plural(sum(row['weights'] for row in found), 'weight')}"
-    moved = size(sum(row["bytes"] for row in found))
-    is_norm = any(_PARAMETRIZED in (row["ops"] or ()) for row in found)
-    share = percent(min(1.0, ms / step))
+    is_norm = any(_PARAMETRIZED in (row["ops"] or ()) for row in found.rows)
     yield Finding(
         code=CODE,
         rule="ind-weight-work",
-        severity=severity(tables, ms),
+        severity=severity(tables, found.ms),
         title=(
-            f"{'weight_norm' if is_norm else 'Work on weights alone'}{at_first(*places)} is "
-            f"computed again in every call: {milliseconds(ms)}, {share} of the step"
+            f"{'weight_norm' if is_norm else 'Work on weights alone'}{found.where} is computed "
+            f"again in every call: {milliseconds(found.ms)}, {found.share} of the step"
         ),
         explanation=(
-            f"{plural(len(found), 'generated kernel')} of this inference graph read {read}, "
-            f"{moved}, and nothing else: the results are the same in every call."
+            f"{plural(len(found.rows), 'generated kernel')} of this inference graph read "
+            f"{found.weights}, and nothing else: the results are the same in every call."
         ),
-        cost=Cost(ms, None, "kernels that read weights alone"),
+        cost=Cost(found.ms, None, "kernels that read weights alone"),
         confidence="derived",
-        location=places[0] if places else None,
-        about=about(*of_keys(tables, {row["compile_key"] for row in found})),
-        evidence=tuple(
-            from_row(
-                f"{row['kernel_name']} reads {plural(row['weights'], 'weight')}, "
-                f"{size(row['bytes'])}: {milliseconds(row['ms'])} of a step",
-                "weight_work",
-                row,
-            )
-            for row in found[:MOST_EVIDENCE]
-        ),
+        location=found.places[0] if found.places else None,
+        about=found.about,
+        evidence=found.evidence("reads"),
         what_to_do=(
             "Compute it once, after loading: remove_parametrizations keeps the weight that a "
             "parametrization gives, and what is made of a buffer can be a buffer. Or freeze the "
@@ -118,6 +93,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             else "torch._inductor.config.freezing = True  # before the first call, under no_grad",
         ),
         remedy=FREEZING,
-        also_at=tuple(places[1:4]),
+        also_at=tuple(found.places[1:4]),
         weighs=True,
     )

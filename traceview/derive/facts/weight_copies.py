@@ -30,12 +30,13 @@ from traceview.derive import causes
 from traceview.derive.facts.promotions import source_of
 from traceview.derive.facts.rows import ran_generated
 from traceview.derive.facts.weight_work import (
+    INFERRED,
     graphs_of_inference,
     is_parameter,
     is_written,
+    kernels_of_inference,
     weights_of,
 )
-from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.generated import GeneratedCode
 from traceview.tables import Tables, from_rows, having
 from traceview.torchtext import fx
@@ -45,7 +46,6 @@ from traceview.torchtext.output_code import Buffer, Function
 Row = dict[str, Any]
 _CONVOLUTION = "extern_kernels.convolution"
 _WEIGHT = 1  # its position among a convolution's arguments
-_INFERENCE = "inference"
 LAYOUT, DTYPE = "layout", "dtype"
 _CASTS = frozenset({"aten._to_copy", "prims.convert_element_type"})
 #: Operators that are called to copy.
@@ -70,18 +70,11 @@ class Copy(NamedTuple):
 
 def weight_copies(tables: Tables) -> pl.DataFrame | None:
     """Table ``weight_copies``; None where no step was profiled."""
-    if (kernels := ran_generated(tables)) is None:
+    if (ran := ran_generated(tables)) is None:
         return None
-    keys = ("pass", "rank", "name", "compile_id", "graph_key", "aot_id", "clock")
-    code, origins, trained = GeneratedCode(tables), Origins(tables), _cast_parameters(tables)
+    code, parameters = GeneratedCode(tables), _cast_parameters(tables)
     result = []
-    ran = kernels.group_by(keys, maintain_order=True).agg(pl.col("ms", "count").sum())
-    for kernel in ran.iter_rows(named=True):
-        # A weight that is trained changes in every step: only inference can keep a copy.
-        if not (kernel["aot_id"] or "").endswith(_INFERENCE):
-            continue
-        if (origin := origins.of_kernel(kernel)) is None:
-            continue
+    for kernel, origin in kernels_of_inference(tables, ran):
         name = origin["kernel_name"]
         functions = code.functions(kernel["pass"], kernel["graph_key"], kernel["compile_id"])
         calls = sum(site.kernel == name for f in functions for site in f.sites)
@@ -91,7 +84,7 @@ def weight_copies(tables: Tables) -> pl.DataFrame | None:
         if kernel["clock"] == "host":
             copied = [found for f in functions for found in laid_out(f).get(name, ())]
         if not copied:
-            weights = trained.get(origin["compile_key"], frozenset())
+            weights = parameters.get(origin["compile_key"], frozenset())
             why, copied = DTYPE, [c for f in functions for c in cast(f, weights).get(name, ())]
         if not copied:
             continue
@@ -163,11 +156,11 @@ def _cast_parameters(tables: Tables) -> dict[str, frozenset[str]]:
     Of buffers only those of whole numbers, which are a weight as it is stored.
     """
     found: dict[str, frozenset[str]] = {}
-    for key, graphs in graphs_of_inference(tables).items():
-        captured = graphs["aot_inference"]
+    for key, graphs in graphs_of_inference(tables, INFERRED).items():
+        captured = graphs[INFERRED]
         found[key] = frozenset(
             own.name
-            for dynamos, own in weights_of(graphs)
+            for dynamos, own in weights_of(graphs, INFERRED)
             if is_parameter(dynamos)
             or (is_integer(own.dtype) and not is_written(captured, own.name))
             if any(captured.nodes[user].op in _CASTS for user in captured.users[own.name])

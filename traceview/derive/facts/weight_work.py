@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
+from traceview.derive.effects.graphs import LOWERED
 from traceview.derive.facts.rows import ran_generated, timed_scales
 from traceview.derive.kernel_groups import Origins
 from traceview.tables import Tables, from_rows
@@ -21,23 +23,23 @@ from traceview.torchtext.fx import Graph, Node, read_graph
 
 Row = dict[str, Any]
 _INFERENCE = "inference"
-_TRACED, _CAPTURED, _LOWERED = "dynamo_output", "aot_inference", "post_grad"
+_TRACED, INFERRED = "dynamo_output", "aot_inference"
 #: Dynamo's name of a graph's input that is a parameter of a module, or a buffer.
 _PARAMETER, _BUFFER = re.compile(r"_parameters_\w+_$"), re.compile(r"_buffers_\w+_$")
 
 
-def graphs_of_inference(tables: Tables) -> dict[str, dict[str, Graph]]:
-    """compile_key → its graphs of inference, by kind: Dynamo's, AOTAutograd's and Inductor's."""
+def graphs_of_inference(tables: Tables, kind: str) -> dict[str, dict[str, Graph]]:
+    """compile_key → its graphs of inference, by kind: Dynamo's, and that of such a ``kind``."""
     graphs, found = tables["graphs"], defaultdict[str, dict[str, Graph]](dict)
-    keys = graphs.filter(kind=_CAPTURED)["compile_key"].unique().to_list()
-    wanted = pl.col("kind").is_in([_TRACED, _CAPTURED, _LOWERED])
+    keys = graphs.filter(kind=INFERRED)["compile_key"].unique().to_list()
+    wanted = pl.col("kind").is_in([_TRACED, kind])
     mine = graphs.filter(wanted, pl.col("compile_key").is_in(keys))
-    for key, kind, text in mine.select("compile_key", "kind", "text").iter_rows():
-        found[key][kind] = read_graph(text or "")
+    for key, name, text in mine.select("compile_key", "kind", "text").iter_rows():
+        found[key][name] = read_graph(text or "")
     return found
 
 
-def weights_of(graphs: dict[str, Graph], kind: str = _CAPTURED) -> list[tuple[Node, Node]]:
+def weights_of(graphs: dict[str, Graph], kind: str) -> list[tuple[Node, Node]]:
     """Dynamo's inputs that are parameters or buffers, with those of the graph of another kind.
 
     AOTAutograd keeps Dynamo's order of inputs; where their number differs, nothing is known.
@@ -71,14 +73,28 @@ def made_of_weights(graph: Graph, weights: set[str]) -> dict[str, set[str]]:
     return {name: read for name, read in found.items() if name not in weights}
 
 
+def kernels_of_inference(tables: Tables, ran: pl.DataFrame) -> Iterator[tuple[Row, Row]]:
+    """Each generated kernel of ``ran_generated`` that an inference graph has, and its origin.
+
+    A weight that is trained changes in every step: only inference can keep what is made of it.
+    """
+    origins = Origins(tables)
+    keys = ("pass", "rank", "name", "compile_id", "graph_key", "aot_id", "clock")
+    kernels = ran.group_by(keys, maintain_order=True).agg(pl.col("ms", "count").sum())
+    for kernel in kernels.iter_rows(named=True):
+        origin = origins.of_kernel(kernel)
+        if origin is not None and (kernel["aot_id"] or "").endswith(_INFERENCE):
+            yield kernel, origin
+
+
 def weight_work(tables: Tables) -> pl.DataFrame | None:
     """Table ``weight_work``; None where no step was profiled."""
     if (ran := ran_generated(tables)) is None:
         return None
     made = {}
-    for key, graphs in graphs_of_inference(tables).items():
-        graph = graphs.get(_LOWERED)
-        inputs = [own for _, own in weights_of(graphs, _LOWERED)]
+    for key, graphs in graphs_of_inference(tables, LOWERED).items():
+        graph = graphs.get(LOWERED)
+        inputs = [own for _, own in weights_of(graphs, LOWERED)]
         if graph is not None:
             weights = {own.name for own in inputs if not is_written(graph, own.name)}
             made[key] = graph, made_of_weights(graph, weights)
@@ -93,13 +109,8 @@ def weight_work(tables: Tables) -> pl.DataFrame | None:
         read = set().union(*(of[name] for name in nodes)) if only else None
         calls[call["compile_key"], call["kernel_name"]].append(read)
     scales = timed_scales(tables)
-    origins, result = Origins(tables), []
-    keys = ("pass", "rank", "name", "compile_id", "graph_key", "aot_id", "clock")
-    kernels = ran.group_by(keys, maintain_order=True).agg(pl.col("ms", "count").sum())
-    for kernel in kernels.to_dicts():
-        origin = origins.of_kernel(kernel)
-        if origin is None or not (kernel["aot_id"] or "").endswith(_INFERENCE):
-            continue
+    result = []
+    for kernel, origin in kernels_of_inference(tables, ran):
         place = origin["compile_key"], origin["kernel_name"]
         known = calls.get(place, [])
         own = [read for read in known if read]

@@ -1,10 +1,10 @@
-"""Weights that generated code copies in every call: what rules on table ``weight_copies`` share."""
+"""What generated code does with weights in every call: what the rules on that share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traceview.rules._gain import locations
+from traceview.rules._gain import at_first, locations
 from traceview.rules._starts import of_keys
 from traceview.rules.kit import (
     MOST_EVIDENCE,
@@ -22,32 +22,31 @@ from traceview.rules.kit import (
     plural,
     rows,
     severity,
-    short,
     size,
     step_ms,
 )
 
-#: Only inference graphs have such copies: their weights can become constants.
+#: Only of inference graphs: their weights can become constants.
 FREEZING = ("torch._inductor.config.freezing=True", "no_grad")
 
 
 @dataclass(frozen=True)
-class Copied:
-    """All weights that are copied for one reason; ``rows``: kernels, those that take longest first.
+class OfWeights:
+    """All that is done for one reason; ``rows`` of ``table``: kernels, the slowest first.
 
     ``ms`` of a step, and that ``share`` of it in words.
     """
 
+    table: str
     rows: list[Row]
     ms: float
     share: str
     places: list[Location]
     about: frozenset[str]
-    severity: Severity
 
     @property
     def where(self) -> str:
-        return f" at {short(self.places[0])}" if self.places else ""
+        return at_first(*self.places)
 
     @property
     def weights(self) -> str:
@@ -55,31 +54,37 @@ class Copied:
         number, moved = (sum(row[name] for row in self.rows) for name in ("weights", "bytes"))
         return f"{plural(number, 'weight')}, {size(moved)}"
 
-    def evidence(self, copies: str) -> tuple[Evidence, ...]:
-        """``copies``: what a kernel does with them."""
+    def evidence(self, does: str) -> tuple[Evidence, ...]:
+        """``does``: what a kernel does with them."""
         return tuple(
             from_row(
-                f"{row['kernel_name']} {copies} {plural(row['weights'], 'weight')}, "
+                f"{row['kernel_name']} {does} {plural(row['weights'], 'weight')}, "
                 f"{size(row['bytes'])}: {milliseconds(row['ms'])} of a step",
-                "weight_copies",
+                self.table,
                 row,
             )
             for row in self.rows[:MOST_EVIDENCE]
         )
 
 
-def copied(tables: Tables, why: str, least_share: float) -> Copied | None:
-    """What is copied because of ``why``; None where that takes less of a compiled step."""
+def of_weights(tables: Tables, table: str, least_share: float, **equal: object) -> OfWeights | None:
+    """Rows of ``table`` with such columns; None where they take less of a compiled step."""
     step = step_ms(tables, "compiled")
-    found = sorted(first_rank(rows(tables, "weight_copies", why=why)), key=lambda row: -row["ms"])
+    known = (row for row in first_rank(rows(tables, table, **equal)) if row["ms"])
+    found = sorted(known, key=lambda row: -row["ms"])
     ms = sum(row["ms"] for row in found)
     if not step or not found or ms < least_share * step:
         return None
-    return Copied(
+    return OfWeights(
+        table,
         found,
         ms,
-        percent(ms / step),
+        percent(min(1.0, ms / step)),
         locations(text for row in found for text in row["user_lines"] or ()),
         about(*of_keys(tables, {row["compile_key"] for row in found})),
-        "info" if outcome(tables) == "helped" else severity(tables, ms),
     )
+
+
+def copying(tables: Tables, found: OfWeights) -> Severity:
+    """Information where compiling helped as a whole."""
+    return "info" if outcome(tables) == "helped" else severity(tables, found.ms)
