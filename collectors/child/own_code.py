@@ -33,7 +33,7 @@ from .replay import (
     outputs,
 )
 from .stances import STRICT
-from .taken import Taken, Taker, cloned, free_bytes, most_bytes
+from .taken import Taken, Taker, bytes_of, cloned, free_bytes, most_bytes
 
 CHECK = "checking results at the script's end"
 CHECK_S = 10.0  # of all callables
@@ -91,7 +91,7 @@ class _Check:
         self._tensors = [*tensors, *(t.grad for t in self._leaves if t.grad is not None)]
         self._gradients: Gradients | None = Gradients(torch)
         tensors = [*self._tensors, *given.tensors()]
-        size = sum(each.numel() * each.element_size() for each in tensors)
+        size = bytes_of(tensors)
         if size > 2 * most_bytes(tensors) or 4 * size > free_bytes(torch, tensors):
             raise NotReplayed(
                 f"what it computes with has {size >> 20:,} MiB, too much to be copied"
@@ -187,7 +187,9 @@ class _Check:
                 ends = self._ends(result, stance)
             kept = {name: _copied(each, torch) for name, each in outputs(result, torch)}
             if isinstance(result, (tuple, list)) and not self._sizes:
-                self._sizes += [_size(each, torch) for each in result]
+                for each in result:
+                    made = (value for _, value in outputs(each, torch))
+                    self._sizes.append(bytes_of(t for t in made if isinstance(t, torch.Tensor)))
             # As in a script: a cudagraph of the backward was recorded when this was gone.
             del result
             with watch:
@@ -221,12 +223,6 @@ class _Check:
     def _put_back(self) -> None:
         self._objects.put_back()
         self._state.restore()
-
-
-def _size(value: Any, torch: Any) -> int:
-    """Bytes of the tensors in a result."""
-    tensors = (each for _, each in outputs(value, torch) if isinstance(each, torch.Tensor))
-    return sum(each.numel() * each.element_size() for each in tensors)
 
 
 def _copied(value: Any, torch: Any) -> Any:

@@ -32,7 +32,7 @@ from .replay import Replay, Seeds, named_tensors, nudge_all, rms_of
 from .samples import VALUES, digest, distance, flattened, places, sampled, short, statistics
 from .secrets import masked_message
 from .state import FOREVER, Gate, Region
-from .taken import Mode, Taken, free_bytes
+from .taken import Mode, Taken, bytes_of, free_bytes
 from .trial import TOLERANCE, kind_of, reason_of, tolerance_of
 
 FORMAT = 1
@@ -171,7 +171,7 @@ class Firsts:
         with suppress(Exception):  # it can't be copied: then its weights are those of the end
             originals.of_callable(call)
             tensors = list(originals.tensors())
-            size = sum(each.numel() * each.element_size() for each in tensors)
+            size = bytes_of(tensors)
             if size <= _MOST_OF_FREE * free_bytes(torch, tensors):
                 own = Gate(
                     gate.region, gate.compiled, Copies(torch, self._frames).of_callable(call)

@@ -30,7 +30,7 @@ from .replay import (
     Seeds,
 )
 from .state import Control, Gate, Region
-from .taken import Arguments, Taken, Taker, cloned, most_bytes
+from .taken import Arguments, Taken, Taker, bytes_of, cloned, most_bytes
 
 WHAT = "replaying calls after the script's end"
 BUDGET_S = 5.0  # of the callable whose calls are the steps
@@ -201,7 +201,7 @@ def _written_to(parts: Parts, gate: Gate, given: Any) -> list[Any]:
     found.of_callable(gate.original)
     found.of(given)
     tensors = [t for t in found.tensors() if not isinstance(t, parts.torch.nn.Parameter)]
-    if sum(each.numel() * each.element_size() for each in tensors) > 2 * most_bytes(tensors):
+    if bytes_of(tensors) > 2 * most_bytes(tensors):
         raise NotReplayed("what its calls may write into is too large to be copied")
     return tensors
 

@@ -189,7 +189,7 @@ class Taker:
         tensor = self._torch.Tensor
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, tensor)]
         wholes = (t if t.is_inference() or t._base is None else t._base for t in tensors)
-        size = _bytes({id(each): each for each in wholes}.values())
+        size = bytes_of({id(each): each for each in wholes}.values())
         copies = f"copies of its inputs need {size / 2**20:,.0f} MiB"
         if size > MOST_OF_FREE * free_bytes(self._torch, tensors):
             self.left_out[key] = f"{copies}, more than {MOST_OF_FREE:.0%} of the free memory"
@@ -204,7 +204,7 @@ class Taker:
             originals = Originals(self._torch, self._frames)
             originals.of_callable(call)
             computed_with = list(originals.tensors())
-            self._weights[key] = _bytes(computed_with)
+            self._weights[key] = bytes_of(computed_with)
             if self._weights[key] > most_bytes(computed_with):
                 held, self._weights[key] = weakref.ref(gate), 0
         args, kwargs = cloned((args, kwargs), self._torch)
@@ -286,7 +286,7 @@ class Others:
         more = [leaf for leaf, size, first in both if size != first]
         tensors = [leaf for leaf in more if isinstance(leaf, self._torch.Tensor)]
         free = free_bytes(self._torch, tensors)
-        return MOST_OTHERS * _bytes(tensors) < min(most_bytes(tensors), MOST_OF_FREE * free)
+        return MOST_OTHERS * bytes_of(tensors) < min(most_bytes(tensors), MOST_OF_FREE * free)
 
 
 def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Any]:
@@ -301,7 +301,8 @@ def most_bytes(tensors: Iterable[Any]) -> int:
     return MOST_DEVICE_BYTES if any(each.is_cuda for each in tensors) else MOST_BYTES
 
 
-def _bytes(tensors: Iterable[Any]) -> int:
+def bytes_of(tensors: Iterable[Any]) -> int:
+    """Bytes of all their elements."""
     return sum(each.numel() * each.element_size() for each in tensors)
 
 
