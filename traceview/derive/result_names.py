@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from traceview.derive.syntax import Function, ReadSource, covers, syntax_tree
+from traceview.derive.syntax import Function, ReadSource, covers, last_name, syntax_tree
 from traceview.tables import Tables, from_rows
 
 Row = dict[str, Any]
@@ -51,11 +51,11 @@ def _called_by(tree: ast.Module, line: int) -> set[str]:
             if any(covers(each, line) for each in node.decorator_list):
                 found.add(node.name)
         elif isinstance(node, ast.Assign) and covers(node, line):
-            found |= {_last(target) for target in node.targets}
+            found |= {last_name(target) for target in node.targets}
         elif isinstance(node, ast.Expr) and covers(node, line):  # ``model.compile()``
             call = node.value
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-                found.add(_last(call.func.value))
+                found.add(last_name(call.func.value))
     return found - {""}
 
 
@@ -68,7 +68,7 @@ def unread(tree: ast.Module, names: set[str]) -> Iterator[Row]:
                 loop = _above(parents, node, _LOOP)
             case _:
                 continue
-        if loop is None or _last(called) not in names:
+        if loop is None or last_name(called) not in names:
             continue
         scope = _above(parents, node, _FUNCTION) or tree
         for number, item in enumerate(items):
@@ -112,10 +112,3 @@ def _is_seldom(parents: dict[ast.AST, ast.AST], use: ast.AST, loop: ast.AST) -> 
                 return True
         below, above = above, parents.get(above)
     return above is None
-
-
-def _last(node: ast.AST) -> str:
-    """``advance`` of ``model.advance``; empty for anything else."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""

@@ -40,6 +40,11 @@ def covers(node: ast.expr | ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
+def last_name(node: ast.AST) -> str:
+    """``advance`` of ``model.advance``; empty for anything else."""
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
 def only_statement(line: str) -> ast.stmt | None:
     """The statement that ``line`` is; None where it is several, or a part of one."""
     tree = syntax_tree(line)

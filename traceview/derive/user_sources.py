@@ -31,6 +31,7 @@ from traceview.derive.syntax import (
     ReadSource,
     covers,
     function_at,
+    last_name,
     loops_around,
     syntax_tree,
 )
@@ -181,7 +182,7 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
     they are named.
     """
     made = {
-        _name(target): _name(node.value.func)
+        last_name(target): last_name(node.value.func)
         for node in ast.walk(tree)
         if modes and isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         for target in node.targets
@@ -193,7 +194,7 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Attribute):
-                    owner = _name(target.value)
+                    owner = last_name(target.value)
                     dotted = f"{owner}.{target.attr}"
                     if dotted in names or dotted in (_BENCHMARK, _CUDNN):
                         texts += [dotted]
@@ -207,14 +208,17 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
         elif isinstance(node, ast.Call) and (stance := _stance_set(node)) is not None:
             yield {"name": stance, "line": node.lineno, "function": function}
         elif isinstance(node, ast.Call):
-            if _name(node.func) in _BENCHMARK_CALLS:
+            if last_name(node.func) in _BENCHMARK_CALLS:
                 texts = [_BENCHMARK for each in node.keywords if each.arg == "benchmark"]
-            if f"{_name(getattr(node.func, 'value', node))}.{_name(node.func)}" in _CUDNN_CALLS:
+            if (
+                f"{last_name(getattr(node.func, 'value', node))}.{last_name(node.func)}"
+                in _CUDNN_CALLS
+            ):
                 set_here = {each.arg for each in node.keywords} & {"enabled", "_enabled"}
                 texts += [_CUDNN for _ in set_here]
             for name in _attention_off(node):
                 yield {"name": name, "line": node.lineno, "function": function}
-            text = _name(node.func).removeprefix("set_").removeprefix("use_")
+            text = last_name(node.func).removeprefix("set_").removeprefix("use_")
             called = (name for name in _CALLED if name.rpartition(".")[2] == text)
             yield from (
                 {"name": name, "line": node.lineno, "function": function} for name in called
@@ -222,7 +226,9 @@ def _sites(tree: ast.Module, names: set[str], modes: set[str]) -> Iterator[dict[
         if isinstance(node, ast.expr) and (dtype := _short_dtype(node)) is not None:
             yield {"name": dtype, "line": node.lineno, "function": function}
         for what in _entered(node) if modes else ():
-            entered = _name(what.func) if isinstance(what, ast.Call) else made.get(_name(what))
+            entered = (
+                last_name(what.func) if isinstance(what, ast.Call) else made.get(last_name(what))
+            )
             if entered in modes:
                 yield {"name": entered, "line": what.lineno, "function": function}
         for text in texts:
@@ -239,7 +245,9 @@ def _short_dtype(node: ast.expr) -> str | None:
     """``float16`` of ``torch.half`` and of ``model.half()``."""
     call = node if isinstance(node, ast.Call) and not (node.args or node.keywords) else None
     named = call.func if call is not None else node
-    if not isinstance(named, ast.Attribute) or (call is None) != (_name(named.value) == "torch"):
+    if not isinstance(named, ast.Attribute) or (call is None) != (
+        last_name(named.value) == "torch"
+    ):
         return None
     return _SHORT.get(named.attr)
 
@@ -258,7 +266,7 @@ def _entered(node: ast.AST) -> list[ast.expr]:
 
 def _stance_set(node: ast.Call) -> str | None:
     """``…`` of ``set_stance("…")``."""
-    if _name(node.func) != "set_stance":
+    if last_name(node.func) != "set_stance":
         return None
     given = [*node.args, *(each.value for each in node.keywords if each.arg == "stance")]
     first = given[0] if given else None
@@ -267,7 +275,7 @@ def _stance_set(node: ast.Call) -> str | None:
 
 def _attention_off(node: ast.Call) -> Iterator[str]:
     """``cuda.flash_sdp`` and the like that a call may switch off, or SEPARATE."""
-    called = _name(node.func)
+    called = last_name(node.func)
     given = {
         each.arg: each.value.value
         for each in node.keywords
@@ -284,13 +292,8 @@ def _attention_off(node: ast.Call) -> Iterator[str]:
     elif called == SEPARATE and node.args:
         kinds = node.args[0]
         named = kinds.elts if isinstance(kinds, ast.List | ast.Tuple | ast.Set) else [kinds]
-        if {_name(each) for each in named} == _ONLY_MATH:
+        if {last_name(each) for each in named} == _ONLY_MATH:
             yield SEPARATE
-
-
-def _name(node: ast.AST) -> str:
-    """The last part of a name with dots; empty for anything else."""
-    return str(getattr(node, "attr", getattr(node, "id", "")))
 
 
 def backward_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
@@ -365,18 +368,18 @@ def statements(source: str) -> Iterator[dict[str, Any]]:
         if isinstance(node, ast.Assign):
             # ``self.data`` is anything: a data set's, say.
             swapped = (t for t in node.targets if isinstance(t, ast.Attribute) and t.attr == "data")
-            if any(_name(target.value) != "self" for target in swapped):
+            if any(last_name(target.value) != "self" for target in swapped):
                 yield row("storage", node)
         elif isinstance(node, Function):
             for decorator in node.decorator_list:
-                if isinstance(decorator, ast.Call) and _name(decorator.func) == "autotune":
+                if isinstance(decorator, ast.Call) and last_name(decorator.func) == "autotune":
                     keys = [each.value for each in decorator.keywords if each.arg == "key"]
                     keys += decorator.args[1:2]  # after the configurations
                     for key in keys[:1]:
                         texts = [n.value for n in ast.walk(key) if isinstance(n, ast.Constant)]
                         yield row("autotune", key, keys=list(map(str, texts))) | {"name": node.name}
         elif isinstance(node, ast.Call):
-            called = _name(node.func)
+            called = last_name(node.func)
             if called in _SWAPS and node.args:
                 yield row("storage", node)
             elif called == "DataLoader":
@@ -391,9 +394,12 @@ def statements(source: str) -> Iterator[dict[str, Any]]:
                 yield row("momentum", node)
             elif called in _HOOKS:
                 within = [each for argument in node.args for each in ast.walk(argument)]
-                hooks = [*node.args, *(body for each in within for body in functions[_name(each)])]
+                hooks = [
+                    *node.args,
+                    *(body for each in within for body in functions[last_name(each)]),
+                ]
                 for each in (inner for hook in hooks for inner in ast.walk(hook)):
-                    if isinstance(each, ast.Call) and _name(each.func) == "step":
+                    if isinstance(each, ast.Call) and last_name(each.func) == "step":
                         yield row("hook_step", each)
 
 
@@ -418,7 +424,7 @@ def cached_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
             if PurePath(file).name != PurePath(found["file"]).name or tree is None:
                 continue
             called = {
-                _name(node.func)
+                last_name(node.func)
                 for node in ast.walk(tree)
                 if isinstance(node, ast.Call) and covers(node, line)
             }
@@ -431,7 +437,7 @@ def cached_calls(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
                 and node.name in called
                 # a decorator of functools's is on it
                 and any(
-                    _name(getattr(decorator, "func", decorator)) in ("lru_cache", "cache")
+                    last_name(getattr(decorator, "func", decorator)) in ("lru_cache", "cache")
                     for decorator in node.decorator_list
                 )
             ]
@@ -454,7 +460,7 @@ def class_sites(tables: Tables, read_source: ReadSource) -> pl.DataFrame:
             tree = syntax_tree(read_source(file) or "")
             for node in ast.walk(tree) if tree else ():
                 name = node.name if isinstance(node, ast.ClassDef) else None
-                if isinstance(node, ast.Call) and _name(node.func) in _MAKERS and node.args:
+                if isinstance(node, ast.Call) and last_name(node.func) in _MAKERS and node.args:
                     name = getattr(node.args[0], "value", None)
                 if tree and isinstance(node, ast.ClassDef | ast.Call) and name in names:
                     place = {"line": node.lineno, "function": function_at(tree, node.lineno)}

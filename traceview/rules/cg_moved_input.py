@@ -147,8 +147,8 @@ def _moves(tables: Tables) -> Iterator[tuple[str, list[Row], Row, int]]:
 def _last_recordings(tables: Tables) -> dict[str | None, tuple[Row, int]]:
     """Run → its last recording, and how many inputs lie elsewhere than in the one before.
 
-    Where torch gives no reason for it; for the same sizes, those that it has copied itself aside,
-    there is no other one.
+    Of a run that torch gives no reason to record again. For inputs of the same sizes, moved ones
+    are the only reason there is; those that torch copies itself do not count.
     """
     records: dict[str | None, list[Row]] = {}
     for row in first_rank(rows(tables, "cudagraph_events", event="record")):

@@ -123,9 +123,10 @@ def without_weights(source: Source, _line: int) -> Changes:
         if called(call).rpartition(".")[2] not in made or given & {"need_weights", None}:
             continue
         match source.parents[call]:
-            case ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id="_")])]):
-                changes.append(source.argument(call, "need_weights=False"))
-            case ast.Subscript(slice=ast.Constant(value=0)):
+            case (
+                ast.Assign(targets=[ast.Tuple(elts=[_, ast.Name(id="_")])])
+                | ast.Subscript(slice=ast.Constant(value=0))
+            ):
                 changes.append(source.argument(call, "need_weights=False"))
     yield changes
 
@@ -220,9 +221,8 @@ def without_autocast(source: Source, line: int) -> Changes:
         for item in node.items if covers(node, line) else ():
             call = item.context_expr
             if isinstance(call, ast.Call) and called(call).rpartition(".")[2] == "autocast":
-                device = next((each for each in call.args[:1]), None)
                 named = {each.arg: each.value for each in call.keywords}
-                device = device or named.get("device_type")
+                device = call.args[0] if call.args else named.get("device_type")
                 if getattr(device, "value", "") == "cpu" and "enabled" not in named:
                     yield [source.argument(call, "enabled=False")]
 

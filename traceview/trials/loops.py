@@ -250,13 +250,12 @@ def _place(index: ast.expr, counter: str) -> int | None:
     items = list(index.elts) if isinstance(index, ast.Tuple) else [index]
     if len(items) == 2 and getattr(items[0], "value", None) is ... and dotted(items[1]) == counter:
         return -1
-    places = [n for n, each in enumerate(items) if not _is_whole(each)]
+    places = [
+        n
+        for n, each in enumerate(items)
+        if not isinstance(each, ast.Slice) or each.lower or each.upper or each.step
+    ]
     return places[0] if len(places) == 1 and dotted(items[places[0]]) == counter else None
-
-
-def _is_whole(index: ast.expr) -> bool:
-    """Whether it is ``:``."""
-    return isinstance(index, ast.Slice) and not (index.lower or index.upper or index.step)
 
 
 def _makes(source: Source, call: ast.Call) -> bool:

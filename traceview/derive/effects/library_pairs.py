@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from traceview.derive.effects.groups import Sides, handed_over, in_users
+from traceview.derive.effects.groups import Sides, handed_over, in_users, is_generated
 from traceview.derive.effects.kernels import Kernel
 from traceview.derive.origins.work import LIBRARY
 from traceview.torchtext.kernel_source import float64_arguments
@@ -64,7 +64,7 @@ def library_pairs(kernels: Iterable[Kernel], own: OwnKernels) -> list[Row]:
         backward = kernel.backward or (kernel.compile_key[1] or "").endswith("backward")
         compiled = kernel.stance == "compiled"
         groups.setdefault((kernel.group_id, backward), ([], []))[compiled].append(kernel)
-        if kernel.category.startswith("generated_"):
+        if is_generated(kernel):
             continue
         mine = kernel.name in triton
         shape = None if mine else kernel.work[0]
@@ -135,7 +135,7 @@ def _row(place: _Place, shape: str | None, compiled_shape: str | None, sides: Si
             known = {kernel.work[at] for kernel in side}
             row[f"{stance}_{column}"] = known.pop() if len(known) == 1 else None
     differs = ["padded"] if row["compiled_shape"] else []
-    loops = sum(kernel.ms for kernel in sides[1] if kernel.category.startswith("generated_"))
+    loops = sum(kernel.ms for kernel in sides[1] if is_generated(kernel))
     if loops and 2 * loops >= row["compiled_ms"]:  # less is other work of the group
         differs.append("generated")
     elif row["eager_ops"][0] != row["compiled_ops"][0]:

@@ -84,7 +84,9 @@ def slice_gradients(tables: Tables) -> pl.DataFrame | None:
         if not mine or not kernel["ms"]:
             continue
         largest = max(mine, key=lambda each: each.slices * each.elements)
-        if not _stores(origin["source_code"], largest.elements):
+        pointers = found.pointers if (found := read_kernel(origin["source_code"])) else ()
+        written = (each.written.total or 0 for each in pointers if each.written)
+        if max(written, default=-1) < largest.elements:
             continue
         share = 1.0
         if kernel["clock"] == "host":  # a C++ kernel may have other loops as well
@@ -107,12 +109,6 @@ def slice_gradients(tables: Tables) -> pl.DataFrame | None:
             }
         )
     return from_rows("slice_gradients", [*result, *_outside(tables, scales)])
-
-
-def _stores(source: str, elements: int) -> bool:
-    """Whether a kernel writes a tensor of as many."""
-    pointers = found.pointers if (found := read_kernel(source)) else ()
-    return any(each.written and (each.written.total or 0) >= elements for each in pointers)
 
 
 def added_slices(graph: Graph) -> Iterator[Slices]:
