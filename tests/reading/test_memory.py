@@ -111,8 +111,6 @@ FORMS = (
 )
 
 
-# How much two readers hold at the same moment depends on how they are scheduled.
-@pytest.mark.flaky(reruns=12)
 def test_millions_of_operators_fit_the_ceiling_and_every_form_says_what_is_missing(
     tmp_path, monkeypatch, capfd
 ):

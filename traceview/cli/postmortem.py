@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path("traceview-postmortem")
 _SCRATCH = "scratch"
 _BEGUN = frozenset((_SCRATCH, "raw", ".gitignore"))
-#: polars' allocator keeps freed memory, some 20 MB per process, unless this is set before import.
+#: polars' allocator keeps freed memory, 20 to 80 MB per process, unless this is set before import.
 ALLOCATOR = ("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:100,muzzy_decay_ms:0")
 _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "events"))
 
@@ -76,7 +76,9 @@ def postmortem_command(
     Files are recognised by their content. `traceview report`, `query` and `tables` read the run
     folder that this makes.
     """
-    os.environ.setdefault(*ALLOCATOR)
+    name, options = ALLOCATOR
+    # Last, which counts: where polars was imported, all that is started inherits its own options.
+    os.environ[name] = ",".join(filter(None, (os.environ.get(name), options)))
     from traceview.cli.pipeline import Wanted, explain
 
     def asked() -> tuple[Choice, Executor]:
