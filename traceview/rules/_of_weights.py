@@ -11,17 +11,14 @@ from traceview.rules.kit import (
     Evidence,
     Location,
     Row,
-    Severity,
     Tables,
     about,
     first_rank,
     from_row,
     milliseconds,
-    outcome,
     percent,
     plural,
     rows,
-    severity,
     size,
     step_ms,
 )
@@ -83,8 +80,3 @@ def of_weights(tables: Tables, table: str, least_share: float, **equal: object) 
         locations(text for row in found for text in row["user_lines"] or ()),
         about(*of_keys(tables, {row["compile_key"] for row in found})),
     )
-
-
-def copying(tables: Tables, found: OfWeights) -> Severity:
-    """Information where compiling helped as a whole."""
-    return "info" if outcome(tables) == "helped" else severity(tables, found.ms)

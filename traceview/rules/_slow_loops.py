@@ -19,11 +19,10 @@ from traceview.rules.kit import (
     first_rank,
     from_row,
     milliseconds,
-    outcome,
     percent,
     plural,
     rows,
-    severity,
+    severity_of_loss,
     step_ms,
 )
 from traceview.words.text import listed
@@ -73,7 +72,7 @@ class Slow(NamedTuple):
 
     def severity(self, tables: Tables) -> Severity:
         """By the cost; information where compiling helped: the loss is less than the gain."""
-        return "info" if outcome(tables) == "helped" else severity(tables, self.lost_ms)
+        return severity_of_loss(tables, self.lost_ms)
 
     def weighs(self, tables: Tables) -> bool:
         """Whether it is so much of a compiled step that it counts though compiling helped."""

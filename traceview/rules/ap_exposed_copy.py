@@ -42,10 +42,9 @@ from traceview.rules.kit import (
     first,
     first_rank,
     milliseconds,
-    outcome,
     percent,
     rows,
-    severity,
+    severity_of_loss,
     step_ms,
 )
 
@@ -80,7 +79,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="ap-exposed-copy",
-        severity="info" if outcome(tables) == "helped" else severity(tables, saved),
+        severity=severity_of_loss(tables, saved),
         title=(
             f"Nothing else runs on the GPU during the copies{at}: {milliseconds(exposed)}, "
             f"{percent(exposed / step)} of the step"

@@ -41,12 +41,11 @@ from traceview.rules.kit import (
     first_rank,
     is_timed,
     milliseconds,
-    outcome,
     percent,
     plural,
     region_of,
     rows,
-    severity,
+    severity_of_loss,
     short,
     step_ms,
 )
@@ -79,7 +78,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         yield Finding(
             code=CODE,
             rule="ap-output-views",
-            severity="info" if outcome(tables) == "helped" else severity(tables, ms),
+            severity=severity_of_loss(tables, ms),
             title=(
                 f"Every call of {name or 'a compiled function'} makes the {views} that it returns "
                 f"again{f' ({short(place)})' if place else ''}: {milliseconds(ms)}, "

@@ -57,11 +57,10 @@ from traceview.rules.kit import (
     first_rank,
     from_row,
     milliseconds,
-    outcome,
     percent,
     plural,
     rows,
-    severity,
+    severity_of_loss,
     step_ms,
 )
 
@@ -102,7 +101,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         yield Finding(
             code=CODE,
             rule="ind-partial-write",
-            severity="info" if outcome(tables) == "helped" else severity(tables, ms),
+            severity=severity_of_loss(tables, ms),
             title=f"{_title(slowest, where)}: {milliseconds(ms)}, {percent(ms / step)} of the step",
             explanation=_EXPLAINED[kind]
             + (_STORED.format(slowest["copies"]) if slowest["pages_ms"] else ""),

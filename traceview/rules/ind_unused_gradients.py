@@ -45,11 +45,10 @@ from traceview.rules.kit import (
     Tables,
     first_rank,
     milliseconds,
-    outcome,
     percent,
     plural,
     rows,
-    severity,
+    severity_of_loss,
     short,
     step_ms,
 )
@@ -91,7 +90,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="ind-unused-gradients",
-        severity="info" if outcome(tables) == "helped" else severity(tables, ms),
+        severity=severity_of_loss(tables, ms),
         title=(
             f"The compiled backward computes gradients that {short(call)} doesn't ask for: "
             f"{milliseconds(ms)}, {percent(ms / step)} of the step"

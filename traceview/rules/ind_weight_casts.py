@@ -40,8 +40,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._of_weights import FREEZING, copying, of_weights
-from traceview.rules.kit import Cost, Finding, Snippet, Tables, first_rank, line_of, rows, short
+from traceview.rules._of_weights import FREEZING, of_weights
+from traceview.rules.kit import (
+    Cost,
+    Finding,
+    Snippet,
+    Tables,
+    first_rank,
+    line_of,
+    rows,
+    severity_of_loss,
+    short,
+)
 from traceview.torchtext.dtypes import is_integer
 
 CODE = "TV429"
@@ -69,7 +79,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="ind-weight-casts",
-        severity=copying(tables, found),
+        severity=severity_of_loss(tables, found.ms),
         title=f"{what} in every call: {found.share} of the step",
         explanation=(
             f"The compiled graph casts {found.weights}, in each call. "

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceview.rules._of_weights import FREEZING, copying, of_weights
-from traceview.rules.kit import Cost, Finding, Snippet, Tables
+from traceview.rules._of_weights import FREEZING, of_weights
+from traceview.rules.kit import Cost, Finding, Snippet, Tables, severity_of_loss
 
 CODE = "TV408"
 NEEDS = frozenset({"weight_copies"})
@@ -50,7 +50,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="ind-weight-layout",
-        severity=copying(tables, found),
+        severity=severity_of_loss(tables, found.ms),
         title=(
             f"Weights of convolutions{found.where} are copied into another layout in every call: "
             f"{found.share} of the step"

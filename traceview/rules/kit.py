@@ -7,6 +7,7 @@
     about, about_region, about_calls    the functions that rows are about
     speedup, outcome, is_timed, slowdown    what was measured of eager and compiled steps
     step_ms, severity               what a step takes, and whether a cost is worth a warning
+    severity_of_loss                the same of a loss that compiling may make up for
     compile_seconds                 what compiles took
     from_row                        evidence with the raw line that a row was read from
     torch_version, torch_before     the torch that ran: advice depends on it
@@ -92,6 +93,7 @@ __all__ = [
     "rows",
     "seconds",
     "severity",
+    "severity_of_loss",
     "short",
     "shorten",
     "size",
@@ -137,6 +139,11 @@ def severity(tables: Tables, ms_per_step: float | None) -> Severity:
     if lost > 0:
         notable = min(notable, _LOST_SHARE * lost)
     return "warning" if ms_per_step >= notable else "info"
+
+
+def severity_of_loss(tables: Tables, ms_per_step: float | None) -> Severity:
+    """By the cost; information where compiling helped: the loss is less than the gain."""
+    return "info" if outcome(tables) == "helped" else severity(tables, ms_per_step)
 
 
 def compile_seconds(compiles: Iterable[Row]) -> float | None:

@@ -42,10 +42,9 @@ from traceview.rules.kit import (
     first_rank,
     line_of,
     milliseconds,
-    outcome,
     percent,
     rows,
-    severity,
+    severity_of_loss,
     short,
     size,
     step_ms,
@@ -82,7 +81,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     yield Finding(
         code=CODE,
         rule="mem-saved-on-host",
-        severity="info" if outcome(tables) == "helped" else severity(tables, ms),
+        severity=severity_of_loss(tables, ms),
         title=(
             f"save_on_cpu at {short(places[0])} copies saved tensors to the host and back: "
             f"{milliseconds(ms)}, {percent(min(1.0, ms / step))} of the step"

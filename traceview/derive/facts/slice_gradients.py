@@ -86,7 +86,7 @@ def slice_gradients(tables: Tables) -> pl.DataFrame | None:
         largest = max(mine, key=lambda each: each.slices * each.elements)
         pointers = found.pointers if (found := read_kernel(origin["source_code"])) else ()
         written = (each.written.total or 0 for each in pointers if each.written)
-        if max(written, default=-1) < largest.elements:
+        if all(total < largest.elements for total in written):
             continue
         share = 1.0
         if kernel["clock"] == "host":  # a C++ kernel may have other loops as well

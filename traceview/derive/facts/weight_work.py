@@ -80,10 +80,10 @@ def kernels_of_inference(tables: Tables, ran: pl.DataFrame) -> Iterator[tuple[Ro
     """
     origins = Origins(tables)
     keys = ("pass", "rank", "name", "compile_id", "graph_key", "aot_id", "clock")
-    kernels = ran.group_by(keys, maintain_order=True).agg(pl.col("ms", "count").sum())
+    mine = ran.filter(pl.col("aot_id").str.ends_with(_INFERENCE))
+    kernels = mine.group_by(keys, maintain_order=True).agg(pl.col("ms", "count").sum())
     for kernel in kernels.iter_rows(named=True):
-        origin = origins.of_kernel(kernel)
-        if origin is not None and (kernel["aot_id"] or "").endswith(_INFERENCE):
+        if (origin := origins.of_kernel(kernel)) is not None:
             yield kernel, origin
 
 
