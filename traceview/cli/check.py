@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traceview.cli.options import files, limited
+from traceview.memory import freed_at_once
 
 if TYPE_CHECKING:
     from traceview.check import Limits
@@ -118,6 +119,7 @@ def check_command(
     Prints a line for each violation and exits with 1, or prints "passed" and exits with 0. Limits
     may also be set in [tool.traceview.check] of pyproject.toml; options override them.
     """
+    freed_at_once()
     from traceview.check import check
     from traceview.check.model import to_json
     from traceview.cli.compare import emit, open_side

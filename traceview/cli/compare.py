@@ -13,6 +13,7 @@ from traceview import limits
 from traceview.cli.options import files, limited
 from traceview.errors import NothingToAnalyse, RunFolderError, UsageError
 from traceview.json_errors import NOT_JSON
+from traceview.memory import freed_at_once, kept_below
 
 if TYPE_CHECKING:
     from traceview.compare import Side
@@ -59,6 +60,7 @@ def compare_command(
     `traceview postmortem` reads them. The exit code does not depend on the result: use `traceview
     check` for that.
     """
+    freed_at_once()
     from traceview.cli.config import choice_of
     from traceview.cli.console import stdout_color, stdout_width
     from traceview.compare import compare
@@ -128,7 +130,6 @@ def open_side(name: str, choice: Choice, *, refresh: bool = False) -> Side:
         return Side(shown, "diagnosis", from_json(data))
     # Logs are read as a post-mortem, into a temporary folder.
     from traceview.cli.postmortem import read_paths
-    from traceview.memory import kept_below
     from traceview.reading.executors import Processes
 
     if not Path(name).exists() and "://" not in name and not any(c in name for c in "*?["):

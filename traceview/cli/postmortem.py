@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from traceview import limits
 from traceview.cli.console import Console
 from traceview.cli.options import files, limited, reporting
 from traceview.errors import NothingToAnalyse, UsageError
-from traceview.memory import kept_below
+from traceview.memory import freed_at_once, kept_below
 
 if TYPE_CHECKING:
     from traceview.inputs import Found
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path("traceview-postmortem")
 _SCRATCH = "scratch"
 _BEGUN = frozenset((_SCRATCH, "raw", ".gitignore"))
-#: polars' allocator keeps freed memory, 20 to 80 MB per process, unless this is set before import.
-ALLOCATOR = ("_RJEM_MALLOC_CONF", "narenas:1,dirty_decay_ms:100,muzzy_decay_ms:0")
 _READ = frozenset(("structured", "textlog", "stderr", "kineto", "chromium", "events"))
 
 
@@ -76,9 +73,7 @@ def postmortem_command(
     Files are recognised by their content. `traceview report`, `query` and `tables` read the run
     folder that this makes.
     """
-    name, options = ALLOCATOR
-    # Last, which counts: where polars was imported, all that is started inherits its own options.
-    os.environ[name] = ",".join(filter(None, (os.environ.get(name), options)))
+    freed_at_once()
     from traceview.cli.pipeline import Wanted, explain
 
     def asked() -> tuple[Choice, Executor]:
