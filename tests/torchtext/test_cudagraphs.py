@@ -9,6 +9,7 @@ from traceview.torchtext.cudagraphs import (
     read_event,
     recorded_for,
     run_id,
+    same_addresses,
     skip_cause,
     tree_sizes,
 )
@@ -55,3 +56,6 @@ def test_inputs_of_two_recordings_that_lie_elsewhere():
     assert other_addresses(one, text.format(id=2, a="0x10", n=8)) == 0
     assert other_addresses(one, text.format(id=2, a="0x20", n=9)) == 0
     assert other_addresses(one, "Running warmup") == 0
+    assert same_addresses(one, text.format(id=2, a="0x10", n=8))
+    assert not same_addresses(one, text.format(id=2, a="0x20", n=8))
+    assert not same_addresses(one, "Running warmup")

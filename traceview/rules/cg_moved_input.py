@@ -54,7 +54,12 @@ from traceview.rules.kit import (
     rows,
     step_ms,
 )
-from traceview.torchtext.cudagraphs import moved_inputs, other_addresses, run_id
+from traceview.torchtext.cudagraphs import (
+    moved_inputs,
+    other_addresses,
+    run_id,
+    same_addresses,
+)
 from traceview.torchtext.frames import StackFrame
 from traceview.words import names
 
@@ -153,11 +158,12 @@ def _last_recordings(tables: Tables) -> dict[str | None, tuple[Row, int]]:
     records: dict[str | None, list[Row]] = {}
     for row in first_rank(rows(tables, "cudagraph_events", event="record")):
         records.setdefault(run_id(row["reason"]), []).append(row)
-    pairs = {run: (each[-2], each[-1]) for run, each in records.items() if len(each) > 1}
-    moved = {
-        run: (row, other_addresses(before["reason"], row["reason"]))
-        for run, (before, row) in pairs.items()
-    }
+    moved = {}
+    for run, (*earlier, last) in records.items():
+        if any(same_addresses(row["reason"], last["reason"]) for row in earlier):
+            continue  # a recorded graph fits: it is something else that keeps torch from using it
+        before = earlier[-1]["reason"] if earlier else ""
+        moved[run] = (last, other_addresses(before, last["reason"]))
     return {run: found for run, found in moved.items() if found[1]}
 
 

@@ -151,6 +151,12 @@ def other_addresses(one: str, other: str) -> int:
     return sum(before != after for before, after in both)
 
 
+def same_addresses(one: str, other: str) -> bool:
+    """Whether two recordings name the same inputs at the same addresses; of other messages not."""
+    same = recorded_for(one) is not None and recorded_for(one) == recorded_for(other)
+    return same and _ADDRESS.findall(one) == _ADDRESS.findall(other)
+
+
 def moved_inputs(text: str) -> dict[str, tuple[StackFrame, ...]]:
     """Static inputs whose address changed, so that a recorded graph can't be used, and their uses.
 
