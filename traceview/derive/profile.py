@@ -225,18 +225,19 @@ def _events(window: Window, of: pl.Expr | None = None) -> int:
 def _host_ms(tables: Tables, window: Window) -> float | None:
     """Host time of a step in the timed blocks; None where the host waits for the device in it.
 
-    It waits where it synchronises, and where a block has more launches than the queue holds.
+    It waits where it synchronises, and where a block has more launches than the queue holds: of
+    such blocks it is an upper bound, which may be lower than that of the few first, short ones.
     """
     launches, waits = (_calls(window, *kinds) for kinds in (("launch", "graph_launch"), ("sync",)))
     if launches is None or waits is None or waits >= _MOST_WAITS:
         return None
-    timed = window.own(tables["blocks"]).filter(
-        pl.col("pair_index").is_not_null(),
-        pl.col("steps") * launches < _QUEUE,
-        clock="device",
-    )
-    host = (timed["host_ms"] / timed["steps"]).median()
-    return None if host is None else float(cast("float", host))
+    each = pl.col("host_ms") / pl.col("steps")
+    timed = window.own(tables["blocks"]).filter(pl.col("pair_index").is_not_null(), clock="device")
+    timed = timed.select(ms=each, fits=pl.col("steps") * launches < _QUEUE).drop_nulls("ms")
+    if not timed["fits"].any():
+        return None
+    medians = timed.group_by("fits").agg(pl.col("ms").median())
+    return float(cast("float", medians["ms"].min()))
 
 
 def _calls(window: Window, *kinds: str) -> float | None:
