@@ -37,7 +37,9 @@ def job_steps(tables: Tables) -> tuple[int, Known]:
         return int(known[0]), "given"
     settings = dict(tables["settings"].select("name", "value").iter_rows())
     assumed = int(settings.get("assumed_steps") or ASSUMED_STEPS)
-    seen = max((steps or 0 for steps in tables["runs"]["steps_seen"]), default=0)
+    # By the loops around the step, if those are known: the run may have been stopped in them.
+    counts = *tables["runs"]["steps_seen"], *tables["job_lengths"]["steps"]
+    seen = max((steps or 0 for steps in counts), default=0)
     return (seen, "seen") if seen > assumed else (assumed, "assumed")
 
 
