@@ -26,7 +26,6 @@ from .clock import BlockTimer, gpu_in_use
 from .compiles import Compiles
 from .config import Config
 from .frames import Frames, Sources
-from .frozen import FrozenWeights
 from .masks import Masks
 from .memory import Memory
 from .modules import EagerCopies, LateHooks, LostWeights
@@ -36,7 +35,7 @@ from .remedies import Trials
 from .stances import Stances, inside_compiled_frame
 from .state import FOREVER, LONGEST_CALL_S, Control, Region
 from .threads import Threads
-from .untrained import ENOUGH_STEPS, write_untrained
+from .weights import ENOUGH_STEPS, FrozenWeights, write_untrained
 from .window import Window, cupti_is_torn_down
 
 MAX_STOPS = 10

@@ -17,7 +17,6 @@ from .driver import Driver, Parts
 from .endings import described, ended_by_exception, uncaught
 from .environment import compiling_disabled, write_environment
 from .frames import Frames, Sources
-from .frozen import FrozenWeights
 from .gate import region_of
 from .guards import keep_guard_lines, time_guards
 from .listener import Calls, on_optimizer_step
@@ -34,6 +33,7 @@ from .state import Control
 from .taken import Taker
 from .target import Compiling
 from .threads import Loaders, Threads
+from .weights import FrozenWeights
 from .window import Window
 
 MOST_REPLAY_S = 10.0

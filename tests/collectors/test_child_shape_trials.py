@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child import shape_trials
+from traceview.collectors.child import shape_trials, shape_works
 from traceview.collectors.child.masks import Masks
 
 
@@ -40,7 +40,7 @@ def raw(tmp_path):
 
 
 def test_the_heaviest_shapes_come_first_with_their_calls_in_a_step(raw):
-    found = shape_trials.heaviest(raw / "profile" / "compiled-7-2.json.gz")
+    found = shape_works.heaviest(raw / "profile" / "compiled-7-2.json.gz")
     assert [(work[0], count) for work, count in found.items()] == [
         ("aten::convolution", 0.5),
         ("aten::mm", 1.0),
@@ -53,7 +53,7 @@ def test_the_last_window_of_the_process_is_read(raw, name):
     (folder / "compiled-7-2.json.gz").rename(folder / name)
     for other in ("compiled-7-lines.json.gz", "compiled-71.json.gz", "compiled-7-lines-2.json.gz"):
         (folder / other).write_bytes(b"")
-    assert dict(shape_trials._last_traces(folder, 7)) == {"compiled": folder / name}
+    assert dict(shape_works.last_traces(folder, 7)) == {"compiled": folder / name}
 
 
 def transform(name, size, values):
@@ -123,7 +123,7 @@ def test_a_trace_that_is_damaged_has_no_shapes(tmp_path):
     path = tmp_path / "compiled-7.json.gz"
     text = b'"name": "aten::mm", "args": {"Input Dims": [[1, 2], "x"], "Input type": [1]}'
     path.write_bytes(gzip.compress(text))
-    assert shape_trials.heaviest(path) == {}
+    assert shape_works.heaviest(path) == {}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_attention_as_separate_operators_is_timed_whole(raw, separate, mask, cau
         events = [attention]
     path = raw / "profile" / "eager-7-2.json.gz"
     path.write_bytes(gzip.compress(json.dumps({"traceEvents": events}, indent=2).encode()))
-    works = shape_trials.of_eager(path, device=False)
+    works = shape_works.of_eager(path, device=False)
     assert [(work[0], work[4], count) for work, count in works.items()] == [
         (name, settings, count) for settings, count in found
     ]
@@ -173,12 +173,12 @@ def test_attention_in_float32_is_timed_on_a_gpu_next_to_heavier_products(
     attention = event(name, [*sizes, [], [], []], [*strides, [], [], []], values, kind)
     heavier = [
         event("aten::mm", [[512, n], [n, 512]], [[n, 1], [512, 1]], kind="c10::BFloat16")
-        for n in range(512, 512 + shape_trials.MOST_SHAPES)
+        for n in range(512, 512 + shape_works.MOST_SHAPES)
     ]
     path = tmp_path / "eager-7.json.gz"
     text = json.dumps({"traceEvents": [*heavier, attention]}, indent=2)
     path.write_bytes(gzip.compress(text.encode()))
-    works = shape_trials.of_eager(path, device=device)
+    works = shape_works.of_eager(path, device=device)
     assert [(work[0], work[3]) for work in works] == [(name, "float32")] * found
 
 
@@ -294,3 +294,48 @@ def test_rows_at_multiples_of_16_bytes():
         ((1024, 40), (1, 1024)),
     ]
     assert shape_trials._aligned([weight, weight.t()]) == []  # each row is a column's memory
+
+
+def along(name, size, strides, values):
+    return event(name, [size, [], [], []], [strides, [], [], []], values)
+
+
+@pytest.mark.parametrize(
+    ("name", "strides", "values", "ways"),
+    [
+        ("aten::cumsum", [8, 1], ["", "0", ""], True),
+        ("aten::cumsum", [8, 1], ["", "-1", ""], False),
+        ("aten::cumsum", [1, 64], ["", "0", ""], False),
+        ("aten::cummax", [8, 1], ["", "0"], True),
+        ("aten::sort", [8, 1], ["", "True", "0", "False"], True),
+        ("aten::sort", [8, 1], ["", "0", "False"], False),
+        ("aten::topk", [8, 1], ["", "3", "0", "True", "True"], True),
+        ("aten::kthvalue", [8, 1], ["", "3", "0", "False"], True),
+    ],
+)
+def test_work_along_elements_that_lie_apart_is_timed_with_them_together(
+    tmp_path, name, strides, values, ways
+):
+    torch = pytest.importorskip("torch")
+    events = {"traceEvents": [along(name, [64, 8], strides, values)]}
+    (tmp_path / "profile").mkdir()
+    path = tmp_path / "profile" / "compiled-7.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(events, indent=2).encode()))
+    written = []
+    recorder = SimpleNamespace(
+        raw=tmp_path, pid=7, note=None, write=lambda kind, **fields: written.append(fields)
+    )
+    shape_trials.write_shape_trials(torch, recorder, Masks(torch), device=False)
+    found = [(each["op"], each["way"]) for each in written]
+    expected = ("as it is", "contiguous", "copied") if ways else ()
+    assert found == [(name, way) for way in expected]
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_batch_with_one_matrix_gives_the_same_as_one_product(left):
+    torch = pytest.importorskip("torch")
+    a, b = torch.rand(8, 6), torch.rand(4, 6, 3)
+    pair = [a.expand(4, 8, 6), b] if left else [torch.rand(4, 8, 6), b[0].expand(4, 6, 3)]
+    one = shape_trials.as_one(torch, pair)()
+    assert torch.allclose(one.reshape(4, 8, 3), torch.bmm(*pair))
+    assert shape_trials.as_one(torch, [torch.rand(4, 8, 6), b]) is None

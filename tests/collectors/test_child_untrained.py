@@ -2,7 +2,7 @@
 
 import pytest
 
-from traceview.collectors.child.untrained import FEWEST_ADDITIONS, write_untrained
+from traceview.collectors.child.weights import FEWEST_ADDITIONS, write_untrained
 
 torch = pytest.importorskip("torch")
 

@@ -38,6 +38,7 @@ SILENT_TOO = {
     # anything left to do when the host comes to wait: that costs 0.3 % of the step.
     "ap-host-sync": "gpu/ap_host_sync gpu/transformer_training gpu/launch_bound gpu/cg_skip_cpu",
     "ap-launch-bound": "gpu/reduce_overhead gpu/gemm_bound",
+    "ap-many-tensors": "bad/ap_call_overhead healthy/mlp_training healthy/lr_scheduler",
     "ap-not-in-model": "healthy/mlp_training healthy/lr_scheduler gpu/transformer_training",
     "bm-no-break-even": "bad/ap_gemm_bound",
     "bm-no-sync": "gpu/gemm_bound gpu/tf32_off gpu/missed_epilogue gpu/ap_host_sync",
@@ -65,11 +66,13 @@ SILENT_TOO = {
     "gd-guard-overhead": "bad/ap_call_overhead healthy/mlp_training",
     "ap-algorithm-search": "gpu/mesh_ladder gpu/slow_kernel_gather",
     "ind-cpu-operand": "gpu/cg_skip_cpu_good gpu/slow_kernel_gather gpu/algorithm_search_good",
+    "ind-expanded-product": "bad/ap_gemm_bound healthy/large_gemm",
     "ind-extern-dominated": "gpu/mesh_ladder gpu/pollen_drift healthy/large_gemm healthy/custom_op "
     "bad/ap_gemm_bound bad/ap_custom_op_on_host gpu/transformer_training",
     "ind-misaligned-copy": "gpu/pointwise gpu/transformer_training",
     "ind-missed-epilogue": "gpu/autotuned_template gpu/transformer_training gpu/tf32_off "
     "gpu/launch_bound",
+    "ind-repeated-heads": "good/ind_plain_attention gpu/transformer_training",
     "ind-slow-kernel": "gpu/pointwise gpu/slow_kernel_columns gpu/slow_kernel_scan "
     "gpu/mem_peak_up gpu/missed_epilogue",
     "ind-tf32-off": "gpu/gemm_bound gpu/pointwise",

@@ -569,7 +569,7 @@ def test_passing_many_tensors_is_part_of_entering(make, tensors, wrapper_us, lau
             for step in (0, 1) for _ in range(launches)
         ],
     )  # fmt: skip
-    findings = found("ap-call-overhead", tables)
+    findings = found("ap-many-tensors", tables)
     assert bool(findings) is fires
     for finding in findings:
         assert "each call checks and passes 480 tensors" in finding.title

@@ -87,6 +87,53 @@ def test_what_reads_at_calculated_places_is_the_place(make):
     assert "compiled function of its own" in finding.what_to_do
 
 
+def test_what_turns_back_at_an_edge_is_the_place(make):
+    row = {"why": "reversed_index", "reader": "reflection_pad2d"}
+    (finding,) = found(
+        "ind-scalar-loop", make, {**row, "user_lines": ["/u/train.py:8", "/u/t.py:9"]}
+    )
+    assert "reflection_pad2d at train.py:8 reads backwards or turns back" in finding.title
+    assert finding.remedy == ("torch._inductor.config.cpp.enable_tiling_heuristics=False",)
+
+
+MASKS = {"why": "masks", "functions": ["VecMask::store"], "evaluations": 786432}
+
+
+@pytest.mark.parametrize(
+    ("reader", "kept", "functions", "said", "done", "severity"),
+    [
+        (
+            "amax",
+            "backward",
+            ["VecMask::store"],
+            "for the backward",
+            "x.max(dim=1).values",
+            "warning",
+        ),
+        ("gt", "result", ["VecMask::store"], "as a result", ".float()", "warning"),
+        ("gt", "backward", ["VecMask::store"], "for the backward", "compiler.disable", "info"),
+        (None, None, ["VecMask::from"], "are read one at a time", "mask.float()", "warning"),
+    ],
+)
+def test_masks_say_what_to_do_by_what_they_are_for(
+    make, reader, kept, functions, said, done, severity
+):
+    row = {**MASKS, "reader": reader, "kept": kept, "functions": functions}
+    (finding,) = found("ind-stored-masks", make, row, outcome="neutral")
+    assert said in finding.title
+    assert "786,432 truth values" in finding.title
+    assert done in finding.snippet.text
+    assert finding.severity == severity
+
+
+def test_masks_of_a_kernel_that_beats_eager_count_where_they_are_much_of_a_step(make):
+    row = {**MASKS, "slower_ms": 0.0, "converted_ms": 0.9}
+    (finding,) = found("ind-stored-masks", make, row, outcome="helped")
+    assert "up to 0.900 ms of the step" in finding.title
+    assert finding.weighs
+    assert found("ind-stored-masks", make, {**row, "converted_ms": 0.3}, outcome="helped") == []
+
+
 def test_few_elements_say_how_many(make):
     (finding,) = found("ind-scalar-loop", make, {"why": "few_elements", "length": 3})
     assert "a last dimension of 3 elements" in finding.title
@@ -338,14 +385,6 @@ def test_only_what_is_a_reason_is_said_of_a_kernel(make, shown, text):
     assert text in finding.explanation
     assert "at a time" not in finding.explanation
     assert finding.what_to_do.startswith("Leave these lines in eager")
-
-
-def test_a_mask_that_is_stored_is_a_reason(make):
-    row = {"single": 0.0, "looked_up": 0, "functions": [], "masks": True}
-    tables = make(speedups=[SPEEDUP], slow_fusions=[{**FUSION, **row}])
-    (finding,) = RULES["ind-slower-fusion"].check(tables)
-    assert "It stores truth values" in finding.explanation
-    assert "no reason" not in finding.explanation
 
 
 WRITE = {

@@ -1,8 +1,15 @@
-"""Work on weights alone, attention in steps and results that are seldom read, on rows by hand."""
+"""Work on weights alone, attention, products and results that are seldom read, on rows by hand."""
 
 import pytest
 
-from traceview.rules import ind_plain_attention, ind_unread_results, ind_weight_work
+from traceview.rules import (
+    ind_expanded_product,
+    ind_plain_attention,
+    ind_repeated_heads,
+    ind_strided_scan,
+    ind_unread_results,
+    ind_weight_work,
+)
 
 STEP = {"stance": "compiled", "steps": 5, "step_ms": 2.0, "timed_step_ms": 2.0}
 SPEEDUP = {"eager_ms": 3.0, "compiled_ms": 2.0, "speedup": 1.5}
@@ -82,3 +89,74 @@ def test_what_is_seldom_read_costs_its_part_of_what_kernels_move(make):
 @pytest.mark.parametrize("sizes", [None, (1, 2, 3), (1_000_000, 0), (4_000_000, 100_000)])
 def test_unknown_other_and_small_results_are_no_finding(make, sizes):
     assert results(make, [{**NAME, "read": "never"}], sizes) == []
+
+
+HEADS = {
+    **{"compile_key": "k", "compile_id": "0/0", "line": LINES[0], "clock": "device", "copies": 4},
+    **{"times": 8, "kernel_names": ["triton_1"], "profiled_ms": 1.0, "ms": 0.9, "spared_ms": 0.3},
+}
+
+
+def test_repeated_heads_cost_the_copies_and_what_is_read_more_than_once(make):
+    (found,) = checked(ind_repeated_heads, make, repeated_heads=[HEADS])
+    assert found.cost.ms_per_step == pytest.approx(1.2)
+    assert found.location.line == 29
+    assert "written out 8 times" in found.title
+    assert "reading them 0.300 ms more" in found.explanation
+    small = {**HEADS, "ms": 0.05, "spared_ms": 0.0}
+    assert checked(ind_repeated_heads, make, repeated_heads=[small]) == []
+
+
+def gains(op, shape, kind, base, **ways):
+    head = {"kind": kind, "ops": [op], "shape": shape, "base_ms": base, "clock": "host"}
+    return [{**head, "way": way, "ms": ms} for way, ms in ways.items()]
+
+
+@pytest.mark.parametrize(
+    ("copied", "category", "pays"),
+    [(0.4, "fallback", True), (1.2, "fallback", False), (0.4, "cpp", None)],
+)
+def test_a_scan_over_elements_that_lie_apart(make, copied, category, pays):
+    found = checked(
+        ind_strided_scan,
+        make,
+        kernel_calls=[{"kernel_name": "torch.ops.aten.cumsum.default", "category": category}],
+        matched_kernels=[
+            {"stance": "compiled", "name": "aten::cumsum", "compile_id": "0/0", "ms": 1.0}
+            | {"file": "/u/train.py", "line": 29}
+        ],
+        shape_gains=gains("aten::cumsum", "512x1024", "along", 1.0, contiguous=0.1, copied=copied),
+    )
+    assert [each.cost.ms_per_step for each in found] == (
+        [] if pays is None else [pytest.approx(0.9)]
+    )
+    for each in found:
+        assert each.location.line == 29
+        assert (each.snippet is not None) is pays
+
+
+PRODUCTS = """
+    def forward(self, a: "f32[128, 128][128, 1]cpu", b: "f32[64, 128, 4][512, 4, 1]cpu"):
+        # File: /u/train.py:29 in forward, code: y = torch.matmul(a, b)
+        wide: "f32[64, 128, 128][{stride}, 128, 1]cpu" = torch.ops.aten.expand.default(a, [64])
+        bmm: "f32[64, 128, 4][512, 4, 1]cpu" = torch.ops.aten.bmm.default(wide, b)
+        return (bmm,)
+"""
+
+
+@pytest.mark.parametrize(("stride", "count"), [(0, 1), (16384, 0)])
+def test_a_matrix_that_is_multiplied_with_each_part_of_a_batch(make, stride, count):
+    found = checked(
+        ind_expanded_product,
+        make,
+        graphs=[{"kind": "post_grad", "text": PRODUCTS.replace("{stride}", str(stride))}],
+        matched_kernels=[
+            {"stance": "compiled", "category": "gemm", "ops": ["aten.bmm"], "ms": 1.0}
+            | {"file": "/u/train.py", "line": 29}
+        ],
+        shape_gains=gains("aten::bmm", "64x128x128, 64x128x4", "gemm", 1.0, **{"one product": 0.2}),
+    )
+    assert len(found) == count
+    for each in found:
+        assert each.cost.ms_per_step == pytest.approx(0.8)
+        assert "torch.einsum" in each.snippet.text

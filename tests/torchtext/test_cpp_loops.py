@@ -32,6 +32,14 @@ WRAPPED = "512L*x0 + ((static_cast<int64_t>(1L + x1) % static_cast<int64_t>(512L
         ("x0 + 64L*x1", "strided", None),
         ("1L + 3L*x1", "few_elements", 3),
         ("x1 + 512L*tmp5", "loaded_index", None),
+        ("511L + ((-1L)*x1) + 512L*x0", "reversed_index", None),
+        (
+            "511L + ((-1L)*std::abs((-509L) + std::abs((-2L) + x1))) + 512L*x0",
+            "reversed_index",
+            None,
+        ),
+        (f"512L*x0 + std::min({INT}(9L), {INT}(std::max({INT}(0L), x1)))", "reversed_index", None),
+        ("x1 + 512L*std::abs((-2L) + x0)", "not_vectorized", None),
         ("x1 + 512L*x0", "not_vectorized", None),
     ],
 )
@@ -73,6 +81,21 @@ def test_an_innermost_dimension_of_a_few_elements():
 def test_a_vector_loop_that_calls_a_function_for_each_element(line, why, name):
     (fact,) = one_at_a_time(loop("x0", 4096, 16) + line + "\n}\n")
     assert (fact.why, fact.functions, fact.evaluations) == (why, (name,), 4096)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "line", "name"),
+    [
+        ("bool* out_ptr0", "tmp2.store(out_ptr0 + {INT}(x0), 16);", "VecMask::store"),
+        ("const bool* in_ptr0", "auto tmp0 = at::vec::VecMask<float,1>::from(in_ptr0 + x0, 16);",
+         "VecMask::from"),
+        ("float* out_ptr0", "tmp2.store(out_ptr0 + {INT}(x0), 16);", None),
+    ],
+)  # fmt: skip
+def test_truth_values_are_converted_one_at_a_time(pointer, line, name):
+    source = f"void kernel({pointer})\n" + loop("x0", 4096, 16) + line + "\n}\n"
+    found = one_at_a_time(source)
+    assert found == ([OneAtATime("masks", (name,), 4096)] if name else [])
 
 
 def test_vectors_and_loops_without_functions_are_as_they_should_be():

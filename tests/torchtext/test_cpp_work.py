@@ -1,6 +1,6 @@
 """How the instructions of generated C++ kernels divide: sources cut to size."""
 
-from traceview.torchtext.cpp_work import stores_masks, work_of
+from traceview.torchtext.cpp_work import work_of
 
 INT = "static_cast<int64_t>"
 
@@ -45,12 +45,3 @@ def test_the_last_elements_run_once():
 def test_sizes_that_are_symbols():
     assert work_of(loop("x0", 64, "auto tmp1 = tmp0.exp();").replace("(64L)", "(ks0)")) is None
     assert work_of("@triton.jit\ndef triton_(): pass") is None
-
-
-def test_truth_values_that_are_stored_are_told_from_those_that_are_read():
-    mask = "auto tmp4 = at::vec::VecMask<float,1>(tmp1 <= tmp3);"
-    written = loop("x0", 64, f"{mask}\ntmp4.store(out_ptr0 + {INT}(x0), 16);", 16)
-    kernel = f'extern "C"  void  kernel(float* in_out_ptr0, bool* out_ptr0)\n{{\n{written}'
-    assert stores_masks(kernel)
-    assert not stores_masks(kernel.replace("bool*", "const bool*"))
-    assert not stores_masks(kernel.replace("bool*", "float*"))

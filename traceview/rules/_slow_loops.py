@@ -32,6 +32,7 @@ _POTENTIAL = {
     "repeated_ms": "at most, by the eager operators' time for as many values",
     "drawn_ms": "what they take in generated kernels less the eager operators' time for as many",
     "unfilled_ms": "at most, by the part of the vectors that holds nothing",
+    "converted_ms": "at most, by the part of the kernel's instructions that convert",
     "idle_ms": "at most, by the part of the device that has nothing to do meanwhile",
 }
 #: Part of a compiled step from which a loss is ranked by its cost, whatever compiling gained.

@@ -72,7 +72,13 @@ CODE = "TV410"
 NEEDS = frozenset({"accounting", "speedups"})
 SEVERITIES = ("warning", "info")
 FOLLOWS = frozenset(
-    {"ind-channels-last", "ind-tf32-off", "ind-extern-dominated", "ind-slow-kernel"}
+    {
+        "ind-channels-last",
+        "ind-expanded-product",
+        "ind-extern-dominated",
+        "ind-slow-kernel",
+        "ind-tf32-off",
+    }
 )
 
 #: With 30 % left for everything else, even fusing all of that away could not reach 1.5×.

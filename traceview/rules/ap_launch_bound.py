@@ -90,6 +90,7 @@ FOLLOWS = frozenset(
         "ap-busy-thread",
         "ap-debug-switch",
         "ap-call-overhead",
+        "ap-many-tensors",
         "ind-weight-casts",
         "ind-weight-layout",
     }

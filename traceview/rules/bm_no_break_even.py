@@ -53,6 +53,7 @@ FOLLOWS = frozenset(
     {
         "rc-limit-hit",
         "ap-call-overhead",
+        "ap-many-tensors",
         "cap-debug-backend",
         "ct-repeated-blocks",
         "ct-repeated-same-compile",

@@ -69,7 +69,7 @@ NEEDS = frozenset({"call_path", "compiles", "guard_costs", "accounting", "step_c
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"overhead_cache_lookup", "idle_guards"})
 #: Many variants of one function: a look-up checks the guards of each until one fits.
-FOLLOWS = frozenset({"rc-*", "rc-limit-hit"})
+FOLLOWS = frozenset({"rc-*", "rc-limit-hit", "ap-many-tensors"})
 
 LEAST_SHARE = 0.10
 DEAR_SHARE = 0.25

@@ -87,7 +87,7 @@ from traceview.words.numbers import size
 
 CODE = "TV402"
 NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "graphs"})
-FOLLOWS = frozenset({"ap-debug-switch", "ind-slower-library", "ind-fft-length"})
+FOLLOWS = frozenset({"ap-debug-switch", "ind-slower-library", "ind-fft-length", "ind-strided-scan"})
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"library_choice", "launches_saved"})
 

@@ -5,10 +5,11 @@ slower than the eager operators that it replaced.
 
 ## Why it costs
 ATen's kernels compute such a function for 8 or 16 elements at once. Inductor's do so too, unless
-something in the loop stops it: an index that wraps around (`torch.roll`, `%`), an innermost
-dimension of a few elements or one that is read with a stride, an index that was loaded or
-calculated (a look-up, `grid_sample`), values of int16 or an unsigned type, or a function without
-vector code (erfinv, Bessel functions).
+something in the loop stops it: an index that wraps around (`torch.roll`, `%`), runs backwards
+(`flip`) or turns back at an edge (`F.pad` with reflection or replication), an innermost dimension
+of a few elements or one that is read with a stride, an index that was loaded or calculated (a
+look-up, `grid_sample`), values of int16 or an unsigned type, or a function without vector code
+(erfinv, Bessel functions).
 The function is then called for each element, which takes up to ten times as long and outweighs what
 fusion saves. `torch._inductor.config.cpp.simdlen` at a width that no instructions of the CPU have,
 such as 0, and `ATEN_CPU_CAPABILITY=default` leave all loops without vectors.
@@ -24,10 +25,12 @@ helped as a whole.
 
 ## What to do
 `torch.roll` along the last dimension: concatenate the edge to the tensor and take slices, which
-Inductor vectorizes; or roll another dimension. A last dimension of 2 or 3: put it first and make
-the tensor contiguous. A function without vector code: keep ATen's kernel by a custom operator
-around that call. `grid_sample`: leave it in eager. No vector code at all: leave `cpp.simdlen` at
-None, or see whether Inductor found the CPU's vector instructions.
+Inductor vectorizes; or roll another dimension. A flip or a reflected edge: pad before compiled
+code, or set `torch._inductor.config.cpp.enable_tiling_heuristics = False`, which has Inductor
+write vectors all the same. A last dimension of 2 or 3: put it first and make the tensor contiguous.
+A function without vector code: keep ATen's kernel by a custom operator around that call.
+`grid_sample`: leave it in eager. No vector code at all: leave `cpp.simdlen` at None, or see whether
+Inductor found the CPU's vector instructions.
 
 ## Settings
 - `least_share`: part of the compiled step, 0 to 1, that these kernels must lose.
@@ -97,6 +100,7 @@ _BY_HAND = (
     "Leave the sampling in eager, where ATen has vector code for it, and compare: the rest is "
     "compiled around it, in vectors."
 )
+_ALL_THE_SAME = Snippet("python", "torch._inductor.config.cpp.enable_tiling_heuristics = False")
 _TWO_ARGUMENTS = frozenset({"igamma", "igammac", "polygamma"})
 #: Reason of ``slow_loops`` → why in a few words, what to do, what to paste.
 _REASONS: dict[str, tuple[str, str, Snippet | None]] = {
@@ -124,6 +128,13 @@ _REASONS: dict[str, tuple[str, str, Snippet | None]] = {
         "of its own.",
         None,
     ),
+    cpp_loops.REVERSED: (
+        "the loop reads backwards or turns back at an edge, and Inductor leaves it without vectors",
+        "Inductor estimates that vectors don't pay where few of the reads are contiguous: let it "
+        "take them all the same, and compare. Or pad or flip in eager, before the compiled "
+        "function is called.",
+        _ALL_THE_SAME,
+    ),
     cpp_loops.NO_VECTOR_FORM: (
         "Inductor has no vector code for it",
         "A custom operator around this call keeps ATen's kernel, without a graph break; it needs "
@@ -138,16 +149,17 @@ _REASONS: dict[str, tuple[str, str, Snippet | None]] = {
     ),
     cpp_loops.NOT_VECTORIZED: (
         "the loop has no vector code, though its index allows it",
-        "Inductor estimates that vectors don't pay where few of the reads are contiguous, as after "
-        "a flip: let it take them all the same, and compare. Where no kernel has vectors, see "
-        "which instructions it found (torch._inductor.cpu_vec_isa.pick_vec_isa()): with "
+        "Inductor estimates that vectors don't pay where few of the reads are contiguous: let it "
+        "take them all the same, and compare. Where no kernel has vectors, see which "
+        " instructions it found (torch._inductor.cpu_vec_isa.pick_vec_isa()): with "
         "INVALID_VEC_ISA its test program did not compile or run.",
-        Snippet("python", "torch._inductor.config.cpp.enable_tiling_heuristics = False"),
+        _ALL_THE_SAME,
     ),
 }
-_REMEDIES = {
-    cpp_loops.NOT_VECTORIZED: ("torch._inductor.config.cpp.enable_tiling_heuristics=False",)
-}
+_REMEDIES = dict.fromkeys(
+    (cpp_loops.REVERSED, cpp_loops.NOT_VECTORIZED),
+    ("torch._inductor.config.cpp.enable_tiling_heuristics=False",),
+)
 _SIMDLEN, _CAPABILITY = "cpp.simdlen", "ATEN_CPU_CAPABILITY"
 #: Bits of a vector; a CPU may lack those of one width. No other value matches any instructions.
 _WIDTHS = ("128", "256", "512")
@@ -200,7 +212,12 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         length = slowest["length"]
         places = found.places
         if reader := slowest["reader"]:
-            why = f"{reader} at {short(places[0])} reads at places that are calculated"
+            reads = (
+                "reads backwards or turns back at an edge, and Inductor leaves that without vectors"
+                if reason == cpp_loops.REVERSED
+                else "reads at places that are calculated"
+            )
+            why = f"{reader} at {short(places[0])} {reads}"
             places = places[1:] or places
             if reader.startswith("grid_sampler"):
                 what_to_do, snippet = _BY_HAND, _DISABLED

@@ -7,8 +7,8 @@ whole loses time and no other rule on generated code explains most of it.
 Fusing saves memory traffic, and usually time. Some generated code loses more than that: ATen's
 kernel for an operator such as grid_sample or sort is written by hand, and Inductor's is put
 together from index arithmetic; ATen calls other libraries for functions than generated vector code
-does; a mask that vector code stores is converted one element at a time; and a GPU kernel of very
-many operations, above all in float64, needs more registers than there are.
+does; and a GPU kernel of very many operations, above all in float64, needs more registers than
+there are.
 
 ## Evidence
 Both sides are measured: the generated kernels of a match group, and the eager operators of the same
@@ -30,7 +30,6 @@ a graph break, a custom operator, and compare. In float64 on a GPU: cast the inp
 - https://docs.pytorch.org/docs/stable/torch.compiler_inductor_profiling.html
 - https://docs.pytorch.org/docs/stable/library.html
 - torch/_inductor/decomposition.py
-- ATen/cpu/vec/vec_mask.h, `VecMask::store`
 - https://github.com/pytorch/pytorch/issues/93552
 """
 
@@ -79,6 +78,7 @@ FOLLOWS = frozenset(
         "ind-scalar-loop",
         "ind-slice-gradients",
         "ind-slow-kernel",
+        "ind-stored-masks",
         "ind-strided-rows",
         "ind-unused-gradients",
         "ind-weight-casts",
@@ -198,15 +198,10 @@ def _shows(row: Row) -> Iterator[str]:
                 "Inductor has no kernel of its own for grid_sample, and puts it together from "
                 "index arithmetic."
             )
-        if row["masks"]:
-            yield (
-                "It stores truth values, such as the mask that the backward of a relu or a dropout "
-                "reads. torch's vector code converts them one element at a time."
-            )
         if names:
             owner = "Its" if one_at_a_time or row["looked_up"] else "The slowest kernel's"
             yield f"{owner} loops call {functions}; ATen may use a faster library for them."
-        elif not (one_at_a_time or row["looked_up"] or row["masks"]):
+        elif not (one_at_a_time or row["looked_up"]):
             yield "The slowest kernel's source shows no reason."
     else:
         yield "What their code does is not recorded."

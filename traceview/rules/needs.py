@@ -135,6 +135,7 @@ _TABLES = {
         "partial_writes", "whole_copies", "output_views", "launch_sources",
         "weight_copies", "clean_parts", "kernel_tunings", "host_operands", "sparse_coalesces",
         "slice_gradients", "weight_work", "plain_attention",
+        "repeated_heads",
     ),
 }  # fmt: skip
 RECORD_OF = {table: record for record, tables in _TABLES.items() for table in tables}
@@ -159,6 +160,7 @@ MEASURED -= {
     "slice_gradients",
     "weight_work",
     "plain_attention",
+    "repeated_heads",
 }
 #: The figure itself may be null: then one stance, or both, could not be timed.
 FIGURES = {"speedups": "speedup"}

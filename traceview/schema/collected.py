@@ -383,14 +383,14 @@ CEILINGS = table("ceilings", "what one device of this run can do, measured after
     Column("clock", pl.String, "device or host"),
 )
 
-SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest products, convolutions, attentions, Fourier transforms or look-ups of rows, measured after the last step",
+SHAPE_TRIALS = table("shape_trials", "one way to do one of the step's heaviest products, convolutions, attentions, Fourier transforms, look-ups of rows, or cumulative sums, sorts and the like along a dimension whose elements lie apart, measured after the last step",
     Column("pid", pl.Int64, "process id"),
     Column("device", pl.String, "cuda:0, cpu"),
     Column("op", pl.String, "operator that had these shapes in the step"),
     Column("shape", pl.String, "sizes of its operands; of a Fourier transform of the signal, of a look-up of the table"),
     Column("dtype", pl.String, "in the step"),
     Column("count", pl.Float64, "calls per step"),
-    Column("way", pl.String, "as it is, TF32, bfloat16, float32 (of what is in less, on a CPU), channels last, contiguous (also of a table whose rows lie apart), a backend of attention, aligned (of a product, rows that begin at multiples of 16 bytes), is_causal=True (of attention with a causal mask), or length 32768 (of a transform, the next length with small factors)"),
+    Column("way", pl.String, "as it is, TF32, bfloat16, float32 (of what is in less, on a CPU), channels last, contiguous (also of a table whose rows lie apart, and of work along a dimension: with its elements together), copied (of work along a dimension: laid so, and the result laid back, in each call), a backend of attention, one product (of a batch of products with one and the same matrix), aligned (of a product, rows that begin at multiples of 16 bytes), is_causal=True (of attention with a causal mask), or length 32768 (of a transform, the next length with small factors)"),
     Column("value", pl.Float64, "us of a call, median"),
     Column("clock", pl.String, "device or host"),
 )

@@ -77,10 +77,12 @@ MATCH_GROUPS = table("match_groups", "eager kernels and the compiled ones that r
 )
 
 SHAPE_GAINS = table("shape_gains", "what another way to do the step's heaviest library work saves, measured on its own shapes",
-    Column("kind", pl.String, "gemm, convolution, attention, fft, or indexing (rows that are looked up)"),
+    Column("kind", pl.String, "gemm, convolution, attention, fft, indexing (rows that are looked up), or along (a cumulative sum, a sort and the like along a dimension whose elements lie apart)"),
     Column("way", pl.String, "as in shape_trials"),
     Column("dtype", pl.String, "in the step"),
+    Column("ops", pl.List(pl.String), "operators that had these shapes in the step"),
     Column("shapes", pl.Int32, "shapes that were timed both ways"),
+    Column("shape", pl.String, "of these the one that takes longest as it is, see shape_trials"),
     Column("base_ms", pl.Float64, "per step as it is"),
     Column("ms", pl.Float64, "per step the other way"),
     Column("share", pl.Float64, "part of base_ms that the other way saves"),

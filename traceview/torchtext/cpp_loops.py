@@ -11,6 +11,9 @@ those of torch/_inductor/codegen/cpp.py and cpp_prefix.h, torch 2.6 to 2.13:
     auto tmp1 = tmp0.erfinv();                  another: ATen calls it element by element
     result[offset_idx] = randn_cpu(tmp0, offset[offset_idx]);
     auto tmp0 = in_ptr0[…(x0 + ks1*((static_cast<int64_t>(x1) % static_cast<int64_t>(ks0))))];
+    auto tmp0 = in_ptr0[…(255L + ((-1L)*std::abs((-2L) + x1)))];        a reflected edge
+    auto tmp2 = at::vec::VecMask<float,1>(tmp0 == tmp1);
+    tmp2.store(out_ptr8 + …, …(16));            truth values, each converted alone
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ WRAPPED = "wrapped_index"
 FEW_ELEMENTS = "few_elements"
 STRIDED = "strided"
 LOADED_INDEX = "loaded_index"
+REVERSED = "reversed_index"
+MASKS = "masks"
 OTHER_DTYPE = "other_dtype"
 #: In place of a function's name, where a loop calls none.
 ARITHMETIC = "arithmetic"
@@ -60,6 +65,12 @@ _DIVIDES = re.compile(
 )
 _INDEX = re.compile(r"_ptr\d+\[static_cast<int64_t>\((?P<index>.{1,2000})\)\]")
 _FACTOR = r"(?<![\w.])(\d{{1,18}})L?\*{name}\b"
+#: A pointer to truth values.
+BOOLS = re.compile(r"\bbool\*\s*(?:__restrict__\s*)?(\w+)")
+STORED, READ = "VecMask::store", "VecMask::from"
+#: Backwards, or folded at an edge: flip, and F.pad with reflection or replication.
+_BACKWARDS = r"\(-\d{{1,18}}L\)\*{name}\b"
+_FOLDS = re.compile(r"\bstd::(?:abs|min|max)$")
 #: Types of values that Inductor has no vectors of (torch/_inductor/codegen/cpp.py).
 _NO_VECTORS = re.compile(r"\b(?:int16_t|uint16_t|uint32_t|uint64_t)\* (\w+)")
 _LOADED = re.compile(r"\btmp\d+\b")
@@ -102,6 +113,8 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
     found: dict[tuple[str, int | None], dict[str, int | None]] = defaultdict(dict)
     in_vectors, depth = 0, 0
     read = re.compile(rf"= (?:{'|'.join(_NO_VECTORS.findall(source)) or '(?!)'})\[")
+    masks = "|".join(BOOLS.findall(source)) or "(?!)"
+    mask = re.compile(rf"\.store\((?:{masks})\b|(VecMask<[^>]{{1,40}}>::from)\((?:{masks})\b")
     loops: list[_Open] = []
     parts: list[_Open] = []
     lines = source.splitlines()
@@ -124,6 +137,8 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
                 inner = loops[-1]
                 if inner.step == 1 or (inner.size or 2) <= 1:
                     _add(found[_reason(lines, at, inner)], called[1], times)
+            elif called := mask.search(line):
+                _add(found[MASKS, None], READ if called[1] else STORED, times)
             elif VECTOR_FUNCTION.search(line):
                 in_vectors += (times or 0) // (loops[-1].step or 1)
             elif loops[-1].step == 1 and read.search(line):
@@ -144,6 +159,21 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
     if in_vectors > sum(fact.evaluations or in_vectors for fact in result):
         return []
     return sorted(result, key=lambda fact: -(fact.evaluations or 0))
+
+
+def turns_back(index: str, name: str) -> bool:
+    """Whether an index goes backwards with the variable ``name``, or turns back at an edge."""
+    if re.search(_BACKWARDS.format(name=name), index):
+        return True
+    for match in re.finditer(rf"\b{name}\b", index):
+        closed = 0
+        for at in range(match.start() - 1, -1, -1):  # the calls around it, from the inside
+            closed += {")": 1, "(": -1}.get(index[at], 0)
+            if closed < 0:
+                if _FOLDS.search(index[:at]):
+                    return True
+                closed = 0
+    return False
 
 
 def divides_by_sizes(source: str) -> bool:
@@ -173,6 +203,8 @@ def _reason(lines: list[str], at: int, loop: _Open) -> tuple[str, int | None]:
         return WRAPPED, None
     if any(_LOADED.search(index) for index in accesses):
         return LOADED_INDEX, None
+    if any(turns_back(index, loop.name) for index in mine):
+        return REVERSED, None
     if loop.size is not None and 1 < loop.size <= _FEW:
         return FEW_ELEMENTS, loop.size
     strides = [m for index in mine for m in re.findall(_FACTOR.format(name=loop.name), index)]

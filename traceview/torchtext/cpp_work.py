@@ -27,8 +27,6 @@ _OPERATION = re.compile(r"^(?!\s*for\b).* = .*;|\.store\(|TORCH_CHECK")
 #: Read at a place that was calculated from data.
 _LOOKED_UP = re.compile(r"_ptr\d+\[static_cast<int64_t>\([^\n\]]{0,500}\btmp\d+")
 _DEEPEST = 64
-#: A pointer to bools that the kernel writes.
-_BOOLS = re.compile(r"(?<!const )\bbool\*\s*(?:__restrict__\s*)?(\w+)")
 
 
 @dataclass(slots=True)
@@ -110,13 +108,3 @@ def work_of(source: str) -> Work | None:
                 found.looking_up += found.instructions - nest[0]
             nest = [found.instructions, found.looked_up]
     return found if found.instructions else None
-
-
-def stores_masks(source: str) -> bool:
-    """Whether vector code stores truth values, which torch converts one element at a time.
-
-    ``VecMask::store`` in ATen/cpu/vec/vec_mask.h has no code of its own for bools: 262,144 of them
-    take 2.6 ms, where a kernel of eager mode takes 0.14 (torch 2.13, AVX-512).
-    """
-    names = _BOOLS.findall(source)
-    return any(re.search(rf"\.store\({name}\b", source) for name in names)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from traceview.derive.facts.slow_loops import slow_fusions, slow_loops
+from traceview.derive.facts.slow_fusions import slow_fusions
+from traceview.derive.facts.slow_loops import slow_loops
 from traceview.tables import Tables, from_rows
 
 INT = "static_cast<int64_t>"

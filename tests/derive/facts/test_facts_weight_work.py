@@ -1,6 +1,6 @@
 """What is computed of weights alone, and attention in steps, read from graphs."""
 
-from traceview.derive.facts.plain_attention import Attention, in_steps
+from traceview.derive.facts.attention import Attention, Repeated, in_steps, repeated
 from traceview.derive.facts.weight_work import made_of_weights, weights_of
 from traceview.torchtext.fx import read_graph
 
@@ -64,3 +64,25 @@ def test_weights_that_are_used_keep_it_from_being_one_operator():
 def test_products_without_a_softmax_are_no_attention():
     text = STEPS.format(more="").replace("aten.exp", "aten.tanh")
     assert list(in_steps(read_graph(text))) == []
+
+
+HEADS = """
+    def forward(self, q: "f32[4, 8, 1, 32][256, 32, 32, 1]cpu",
+        k: "f32[4, 2, 9, 32][576, 288, 32, 1]cpu"):
+        # File: /home/me/train.py:9 in spread, code: return wide.reshape(b, h * n, t, d)
+        one: "f32[4, 2, 1, 9, 32][576, 288, 288, 32, 1]cpu" = torch.ops.aten.unsqueeze.default(k, 2)
+        wide: "f32[4, 2, 4, 9, 32][576, 288, 0, 32, 1]cpu" = torch.ops.aten.expand.default(one, [])
+        {copy}view: "f32[4, 8, 9, 32][2304, 288, 32, 1]cpu" = torch.ops.aten.view.default({of}, [])
+        # File: /home/me/train.py:12 in read, code: return sdpa(q, k, k)
+        y = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(q, view, view)
+        return (y,)
+"""
+CLONE = """copy: "f32[4, 2, 4, 9, 32][2304, 1152, 288, 32, 1]" = torch.ops.aten.clone.default(wide)
+        """
+
+
+def test_heads_that_are_written_out_are_a_copy_of_an_expanded_tensor():
+    graph = read_graph(HEADS.replace("{copy}", CLONE).replace("{of}", "copy"))
+    assert list(repeated(graph)) == [Repeated(4 * 8 * 9 * 32, 4, "/home/me/train.py:9")]
+    graph = read_graph(HEADS.replace("{copy}", "").replace("{of}", "wide"))
+    assert list(repeated(graph)) == []

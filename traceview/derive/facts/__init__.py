@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
+from traceview.derive.facts.attention import plain_attention, repeated_heads
 from traceview.derive.facts.break_costs import break_costs
 from traceview.derive.facts.breaks import break_sites
 from traceview.derive.facts.host_stalls import (
@@ -25,11 +26,11 @@ from traceview.derive.facts.outside import (
     step_shares,
 )
 from traceview.derive.facts.partial_writes import partial_writes, whole_copies
-from traceview.derive.facts.plain_attention import plain_attention
 from traceview.derive.facts.promotions import promotions
 from traceview.derive.facts.recompile_causes import recompile_causes
 from traceview.derive.facts.slice_gradients import slice_gradients
-from traceview.derive.facts.slow_loops import slow_fusions, slow_loops
+from traceview.derive.facts.slow_fusions import slow_fusions
+from traceview.derive.facts.slow_loops import slow_loops
 from traceview.derive.facts.slow_switches import slow_switches
 from traceview.derive.facts.weight_copies import host_operands, weight_copies
 from traceview.derive.facts.weight_work import weight_work
@@ -72,6 +73,7 @@ _OF_ALL: _Facts = {
     "weight_copies": weight_copies,
     "weight_work": weight_work,
     "plain_attention": plain_attention,
+    "repeated_heads": repeated_heads,
     "promotions": promotions,
     "host_operands": host_operands,
 }

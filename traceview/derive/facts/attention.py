@@ -1,17 +1,21 @@
-"""Attention that is computed in steps: table ``plain_attention``.
+"""Attention in a slow form: tables ``plain_attention`` and ``repeated_heads``.
 
-A batched product (queries and keys), a softmax over its result, the scores, and a batched product
-of that (with the values). Inductor has patterns for many such forms and calls one operator for
-them; what is in the table none of them fits. Read is AOTAutograd's graph of the forward or of the
-inference: from the first product's result only elementwise operations and sums over its last
-dimension lead to the second product. The cost is that of the generated kernels, forward and
-backward, that read or write a tensor with as many elements as the scores have.
+Attention in steps: a batched product (queries and keys), a softmax over its result, the scores,
+and a batched product of that (with the values). Inductor has patterns for many such forms and calls
+one operator for them; what is in the table none of them fits. Read is AOTAutograd's graph of the
+forward or of the inference: from the first product's result only elementwise operations and sums
+over its last dimension lead to the second product. The cost is that of the generated kernels,
+forward and backward, that read or write a tensor with as many elements as the scores have.
+
+Repeated heads: keys and values that an operator of attention takes and that are an expanded tensor,
+written out, so that each head of the queries has its own. The cost is that of the generated kernels
+that read or write a tensor with as many elements; and where memory limits the operator, the part of
+its time for what it reads more than once.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -30,6 +34,8 @@ _PRODUCTS = ("aten.bmm", "aten.baddbmm")
 _OVER_ROWS = ("aten.amax", "aten.sum", "prims.prepare_softmax_online")
 _EXP, _SOFTMAX = "aten.exp", ("aten._softmax", "aten._safe_softmax")
 _MOST = 64
+_ATTENTION, _EXPAND = "_scaled_dot_product_", "aten.expand"
+_COPIES = ("aten.clone", "aten._to_copy", "prims.convert_element_type")
 
 
 class Attention(NamedTuple):
@@ -73,26 +79,112 @@ def _second(graph: Graph, product: Node, scores: tuple[int, ...]) -> Node | None
     return last if has_exp else None
 
 
+class Repeated(NamedTuple):
+    """Keys or values that are written out ``times`` as often as they are there."""
+
+    elements: int
+    times: int
+    line: str | None
+
+
+def repeated(graph: Graph) -> Iterator[Repeated]:
+    """Operands of attention's operators that are a copy of an expanded tensor."""
+    for node in graph.operations:
+        if _ATTENTION not in node.op:
+            continue
+        for name in node.inputs[1:3]:
+            if found := written_out(graph, name):
+                yield found
+
+
+def written_out(graph: Graph, name: str) -> Repeated | None:
+    """Where ``name`` is a view of a copy of an expanded tensor."""
+    copied, line = None, None
+    for _ in range(_MOST):
+        node = graph.nodes[name]
+        if node.op == _EXPAND and node.inputs:
+            before = prod(tensor_sizes(graph.nodes[node.inputs[0]].meta) or ())
+            after = prod(tensor_sizes(node.meta) or ())
+            if copied is None or before < 1 or after < 2 * before:
+                return None
+            return Repeated(copied, after // before, line or node.user_line)
+        if node.op in _COPIES and (sizes := tensor_sizes(node.meta)):
+            copied, line = copied or prod(sizes), line or node.user_line
+        elif not node.is_view:
+            return None
+        if not node.inputs:
+            return None
+        name = node.inputs[0]
+    return None
+
+
 def plain_attention(tables: Tables) -> pl.DataFrame | None:
     """Table ``plain_attention``; None where no step was profiled."""
     if (ran := ran_generated(tables)) is None:
         return None
     found: dict[str, dict[str | None, list[Attention]]] = {}
+    for key, graph in _graphs(tables):
+        for each in in_steps(graph):
+            found.setdefault(key, {}).setdefault(each.line, []).append(each)
+    elements = {
+        key: {line: {prod(each.scores) for each in mine} for line, mine in lines.items()}
+        for key, lines in found.items()
+    }
+    rows = []
+    for row in _spent(tables, ran, elements):
+        mine = found[row["compile_key"]][row["line"]]
+        scores = list(max(mine, key=lambda each: prod(each.scores)).scores)
+        rows.append({**row, "calls": len(mine), "scores": scores})
+    return from_rows("plain_attention", rows)
+
+
+def repeated_heads(tables: Tables) -> pl.DataFrame | None:
+    """Table ``repeated_heads``; None where no step was profiled."""
+    if (ran := ran_generated(tables)) is None:
+        return None
+    found: dict[str, dict[str | None, list[Repeated]]] = {}
+    for key, graph in _graphs(tables):
+        for each in repeated(graph):
+            found.setdefault(key, {}).setdefault(each.line, []).append(each)
+    elements = {
+        key: {line: {each.elements for each in mine} for line, mine in lines.items()}
+        for key, lines in found.items()
+    }
+    limits = tables["kernel_limits"].filter(stance="compiled", category="attention", bound="memory")
+    only = sum(map(len, elements.values())) == 1  # then all attention is this one's
+    rows = []
+    for row in _spent(tables, ran, elements):
+        mine = found[row["compile_key"]][row["line"]]
+        times = max(each.times for each in mine)
+        reads = limits.filter(pl.col("pass").eq(row["pass"]))
+        spared = float(reads["ms"].sum()) * (1 - 1 / times) if only else 0.0
+        rows.append({**row, "copies": len(mine), "times": times, "spared_ms": spared})
+    return from_rows("repeated_heads", rows)
+
+
+def _graphs(tables: Tables) -> Iterator[tuple[str, Graph]]:
     graphs = tables["graphs"].filter(pl.col("kind").is_in(_GRAPHS))
     for key, text in graphs.select("compile_key", "text").iter_rows():
-        for each in in_steps(read_graph(text or "")):
-            found.setdefault(key, {}).setdefault(each.line, []).append(each)
-    if not found:
-        return from_rows("plain_attention", [])
+        yield key, read_graph(text or "")
+
+
+def _spent(
+    tables: Tables, ran: pl.DataFrame, elements: Mapping[str, Mapping[str | None, set[int]]]
+) -> list[Row]:
+    """What generated kernels take that read or write tensors of these sizes, slowest first.
+
+    ``elements``: compile → line of the user's code → what to look for.
+    """
+    if not elements:
+        return []
     scales = timed_scales(tables)
     code, origins = GeneratedCode(tables), Origins(tables)
     spent: dict[tuple[Any, ...], Row] = {}
-    names: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     keys = ("pass", "rank", "name", "compile_id", "graph_key", "clock")
     kernels = ran.group_by(keys, maintain_order=True).agg(pl.col("ms").sum())
     for kernel in kernels.sort("ms", descending=True, maintain_order=True).iter_rows(named=True):
         origin = origins.of_kernel(kernel)
-        lines = found.get(origin["compile_key"]) if origin else None
+        lines = elements.get(origin["compile_key"]) if origin else None
         if origin is None or lines is None:
             continue
         functions = code.functions(kernel["pass"], kernel["graph_key"], kernel["compile_id"])
@@ -106,7 +198,7 @@ def plain_attention(tables: Tables) -> pl.DataFrame | None:
         }
         mine = [line for line in lines if line in (origin["user_lines"] or ())]
         for line in mine or ([*lines] if len(lines) == 1 else []):
-            if touched.isdisjoint(prod(each.scores) for each in lines[line]):
+            if touched.isdisjoint(lines[line]):
                 continue
             place = kernel["pass"], kernel["rank"], origin["compile_key"], line
             scale = scales.get(place[:2])
@@ -116,15 +208,13 @@ def plain_attention(tables: Tables) -> pl.DataFrame | None:
                     **{key: kernel[key] for key in ("pass", "rank", "clock")},
                     **{key: origin[key] for key in ("compile_key", "compile_id")},
                     "line": line,
-                    "calls": len(lines[line]),
-                    "scores": list(max(lines[line], key=lambda each: prod(each.scores)).scores),
+                    "kernel_names": [],
                     "profiled_ms": 0.0,
                     "ms": None if scale is None else 0.0,
                 },
             )
             row["profiled_ms"] += kernel["ms"]
             row["ms"] = None if scale is None else row["ms"] + scale * kernel["ms"]
-            names[place].append(origin["kernel_name"])
+            row["kernel_names"].append(origin["kernel_name"])
             break
-    rows = [{**row, "kernel_names": names[place]} for place, row in spent.items()]
-    return from_rows("plain_attention", sorted(rows, key=lambda row: -row["profiled_ms"]))
+    return sorted(spent.values(), key=lambda row: -row["profiled_ms"])

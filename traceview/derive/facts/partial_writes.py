@@ -33,7 +33,7 @@ from traceview.derive.effects.graphs import LOWERED
 from traceview.derive.effects.kernels import STANCES
 from traceview.derive.effects.parts import PAGE_FAULTS
 from traceview.derive.facts.rows import ran_generated
-from traceview.derive.facts.slow_loops import fusion_times
+from traceview.derive.facts.slow_fusions import fusion_times
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.limits.generated import GeneratedCode
 from traceview.tables import Tables, from_rows, grouped, having

@@ -10,40 +10,38 @@ replaced, the part of the waterfall that is called fusion: a kernel in scalar co
 faster than what it replaced costs nothing. It is no more than such work is of the kernel, by its
 instructions; what is computed again costs no more than the eager operator takes for as many values;
 and a reduction in few programs no more than its part of the device that has nothing to do.
-
-Table ``slow_fusions``: match groups whose generated kernels lost time. Operators that compiled code
-calls in such a group, as those for which there is no generated code, count as what they are in
-eager. What the slowest kernel's source shows is in
-the columns: how much of it is done one element at a time, what it looks up and for which operator,
-which functions it calls and in which precision; and what ``slow_loops`` and ``partial_writes``
-explain of the loss.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from traceview.derive.effects.groups import LIBRARY_CATEGORIES
-from traceview.derive.effects.parts import FUSION, LIBRARY
+from traceview.derive.effects.parts import LIBRARY
 from traceview.derive.facts.rows import ran_generated
+from traceview.derive.facts.slow_fusions import READERS, fusion_times, reader_at
 from traceview.derive.kernel_groups import Origins
 from traceview.derive.windows import GENERATED
 from traceview.tables import Tables, from_rows, grouped
 from traceview.torchtext.cpp_loops import (
     FEW_ELEMENTS,
     LOADED_INDEX,
+    MASKS,
     RANDOM,
+    READ,
+    REVERSED,
     SYMBOLIC_INDEX,
     divides_by_sizes,
     one_at_a_time,
 )
 from traceview.torchtext.cpp_values import repeated
-from traceview.torchtext.cpp_work import stores_masks, work_of
+from traceview.torchtext.cpp_work import work_of
+from traceview.torchtext.fx import read_graph
 from traceview.torchtext.kernel_source import (
     INSTRUCTIONS_EACH,
     Repeated,
@@ -54,20 +52,25 @@ from traceview.torchtext.triton_values import reduction, repeated_in_triton
 
 Row = dict[str, Any]
 RECOMPUTED, FEW_PROGRAMS = "recomputed", "few_programs"
-#: Instructions of one random number: ten rounds of Philox, and for a normal one Box and Muller's
-#: logarithm, root and cosine (c10/core/PhiloxRNGEngine.h).
-_OF_DRAW = {"randn": 150, "rand": 80}
+#: What truth values are kept for.
+BACKWARD, RESULT = "backward", "result"
+#: Of one random number: ten rounds of Philox, and for a normal one Box and Muller's logarithm, root
+#: and cosine (c10/core/PhiloxRNGEngine.h). A truth value that is stored takes as a function does.
+_INSTRUCTIONS = {"randn": 150, "rand": 80, "randint": 80, READ: 8}
 #: A function takes about as long for one element as vector code takes for this many.
 _VECTOR = 8
 #: A function may take this many times the instructions that are counted for it.
 _LONGEST = 10
 #: Of a shorter kernel most is what every launch takes.
 _SHORT_MS = 0.02
-#: Operators that read at places which another tensor holds.
-_READERS = (
-    *("index", "index_select", "embedding", "gather", "take", "take_along_dim"),
-    *("grid_sampler_2d", "grid_sampler_3d"),
+#: Operators whose generated code reads backwards, or turns back at an edge.
+_TURNING = (
+    *("flip", "fliplr", "flipud", "clamp"),
+    *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3)),
 )
+#: Operators whose backward asks where the extreme value is.
+_EXTREMES = ("amax", "amin")
+_WHOLE = ("aot_joint", "aot_forward", "aot_inference")
 #: Functions of generated code whose eager operators have other names.
 _DRAWS = {"rand": ("uniform", "bernoulli"), "randn": ("normal",), "randint": ("random",)}
 
@@ -76,7 +79,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     """Table ``slow_loops``; None where no step was profiled."""
     if (kernels := ran_generated(tables)) is None:
         return None
-    origins = Origins(tables)
+    origins, masks = Origins(tables), stored_masks(tables)
     known: dict[tuple[str, _Launch], list[Row]] = {}
     # On a device, arithmetic mostly hides behind memory: the part of a kernel where it can't.
     limits = tables["kernel_limits"].filter(stance="compiled", bound="neither")
@@ -107,6 +110,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
                 "count": kernel["count"] or 0.0,
                 "profiled_ms": kernel["ms"] or 0.0,
                 "shows": shows,
+                "masks": masks.get(origin["compile_key"], ()),
             }
             for fact in known[seen]
         )
@@ -180,9 +184,7 @@ def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
             x.evaluations - x.distinct for x in more if x.scalar and x.function in fact.functions
         )
         count = fact.evaluations and max(1, fact.evaluations - sum(again))
-        each = INSTRUCTIONS_EACH
-        if fact.why == RANDOM:
-            each = _OF_DRAW.get(fact.functions[0], _OF_DRAW["rand"])
+        each = _INSTRUCTIONS.get(fact.functions[0], INSTRUCTIONS_EACH)
         others = whole - INSTRUCTIONS_EACH * count if count and whole else 0
         scalar.setdefault(
             fact.why,
@@ -216,6 +218,36 @@ def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
         yield {"why": SYMBOLIC_INDEX, "functions": ["division"], "evaluations": None, "share": 1.0}
 
 
+class _Mask(NamedTuple):
+    """Truth values that a graph computes; ``kept`` for the backward, or as a result of the call."""
+
+    bytes: int
+    op: str
+    line: str
+    kept: str | None
+
+
+def stored_masks(tables: Tables) -> dict[str, list[_Mask]]:
+    """By compile, the largest first."""
+    texts: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in tables["graphs"].filter(pl.col("kind").is_in(_WHOLE)).iter_rows(named=True):
+        if row["compile_key"] is not None:
+            texts[row["compile_key"]][row["kind"]] = row["text"] or ""
+    found = {}
+    for key, kinds in texts.items():
+        forward = read_graph(kinds.get("aot_forward") or kinds.get("aot_inference") or "")
+        results = read_graph(kinds.get("aot_joint") or "").outputs or forward.outputs
+        masks = []
+        for node in forward.operations:
+            if node.dtype == "bool" and node.user_line and node.bytes and not node.is_view:
+                kept: str | None = RESULT if node.name in results else BACKWARD
+                if "return" not in forward.uses(node.name):
+                    kept = None
+                masks.append(_Mask(node.bytes, node.op, node.user_line, kept))
+        found[key] = sorted(masks, key=lambda mask: -mask.bytes)
+    return found
+
+
 def _recomputed(more: Sequence[Repeated], whole: int | None, vector: int = 1) -> Row:
     """``vector``: elements that vector code computes at once; ``whole``: all instructions."""
     evaluations = sum(one.evaluations for one in more)
@@ -230,28 +262,6 @@ def _recomputed(more: Sequence[Repeated], whole: int | None, vector: int = 1) ->
         "share": INSTRUCTIONS_EACH * wasted / whole if whole else 1.0,
         "more": more,
     }
-
-
-def fusion_times(
-    tables: Tables, effect: str = FUSION
-) -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Pass, rank and match group → what fusion replaced and by what, ms of the steps as timed.
-
-    Or what the kernels of another ``effect`` did. No kernel takes more than the timed step, though
-    the profiled one may have been a slower one.
-    """
-    steps = {
-        (row["pass"], row["rank"]): row["compiled_ms"]
-        for row in tables["speedups"].iter_rows(named=True)
-    }
-    found = {}
-    parts = tables["waterfall_rows"].filter(effect=effect).drop_nulls("group_id")
-    for part in parts.iter_rows(named=True):
-        key = (part["pass"], part["rank"], part["group_id"])
-        after = part["compiled_ms"] or 0.0
-        times = part["eager_ms"] or 0.0, min(after, steps.get(key[:2]) or after)
-        found[key] = times
-    return found
 
 
 class _Group:
@@ -292,20 +302,24 @@ class _Group:
                 found.append(row | {"ms": (row["ms"] or 0.0) * self._timed})
         return found
 
-    def reader(self, known: Collection[str]) -> tuple[str, str] | None:
-        """As the function ``_reader``."""
-        return _reader(self._eager, known)
+    def reader(
+        self, known: Collection[str], operators: Collection[str] = READERS
+    ) -> tuple[str, str] | None:
+        """As the function ``reader_at``."""
+        return reader_at(self._eager, known, operators)
 
 
-def _reader(eager: Sequence[Row], known: Collection[str]) -> tuple[str, str] | None:
-    """The slowest of ``_READERS`` at one of the lines ``known``, and its line."""
-    found = [
-        (row["ms"] or 0.0, word, line)
-        for row in eager
-        if (word := (row["cpu_op"] or row["name"]).rpartition("::")[2]) in _READERS
-        and (line := f"{row['file']}:{row['line']}") in known
-    ]
-    return max(found)[1:] if found else None
+def _reads(row: Row, group: _Group, known: Collection[str]) -> tuple[str, str] | None:
+    """What makes the kernel read where it does, or makes the truth values, and its line."""
+    if row["why"] == MASKS:
+        mask = next((mask for mask in row["masks"] if mask.line in known), None)
+        if mask is None:
+            return None
+        row["kept"] = mask.kept
+        return group.reader([mask.line], _EXTREMES) or (mask.op.rpartition(".")[2], mask.line)
+    if row["why"] == REVERSED:
+        return group.reader(known, _TURNING)
+    return group.reader(known) if row["why"] == LOADED_INDEX or row.get("looked_up") else None
 
 
 def _priced(rows: list[Row], group: _Group) -> None:
@@ -318,11 +332,11 @@ def _priced(rows: list[Row], group: _Group) -> None:
         places = sorted((c for made in calls.values() for c in made), key=lambda c: -c["ms"])
         lines = [place for c in places if (place := f"{c['file']}:{c['line']}") in known]
         row["reader"] = None
-        at_loaded = row["why"] == LOADED_INDEX
-        if (at_loaded or row.get("looked_up")) and (reader := group.reader(known)):
+        if reader := _reads(row, group, known):
             row["reader"], line = reader
-            lines.insert(0 if at_loaded else len(lines), line)
+            lines.insert(len(lines) if row["why"] == RECOMPUTED else 0, line)
             row["reader_line"] = line
+        del row["masks"]
         row["user_lines"] = list(dict.fromkeys([*lines, *(row["user_lines"] or ())]))
         share, more, shows = row.pop("share"), row.pop("more", ()), row.pop("shows")
         at_most = (row["ms"] or 0.0) * min(1.0, share)
@@ -354,6 +368,7 @@ def _priced(rows: list[Row], group: _Group) -> None:
             row["drawn_ms"] = max(0.0, at_most - eager_ms)
         spared = row.pop("spared", None)
         row["unfilled_ms"] = row["ms"] and spared and row["ms"] * spared
+        row["converted_ms"] = at_most if row["why"] == MASKS and row["ms"] is not None else None
         row["idle_ms"] = None
         if row["why"] == FEW_PROGRAMS and row["count"]:
             row["idle_ms"] = at_most if row["profiled_ms"] >= _SHORT_MS * row["count"] else 0.0
@@ -362,116 +377,3 @@ def _priced(rows: list[Row], group: _Group) -> None:
         row["slower_ms"] = None
         if group.slower is not None:
             row["slower_ms"] = at_most * min(1.0, group.slower / sum(most)) if at_most else 0.0
-
-
-def slow_fusions(tables: Tables) -> pl.DataFrame | None:
-    """Table ``slow_fusions``; None where no step was profiled."""
-    if (ran := ran_generated(tables)) is None:
-        return None
-    origins = Origins(tables)
-    where = ("pass", "rank", "group_id")
-    members = grouped(tables["matched_kernels"].iter_rows(named=True), *where)
-    generated = grouped(ran.iter_rows(named=True), *where)
-    explained: dict[tuple[Any, ...], float] = defaultdict(float)
-    for name in ("slow_loops", "partial_writes"):
-        for row in tables[name].iter_rows(named=True):
-            explained[tuple(row[column] for column in where)] += row["slower_ms"] or 0.0
-    result, times = [], fusion_times(tables)
-    called = fallback_times(tables, members)
-    effect: dict[tuple[Any, ...], float] = defaultdict(float)
-    for key, (before, after) in times.items():
-        effect[key[:2]] += after - before
-    for key, (before, after) in times.items():
-        kernels = sorted(generated.get(key, ()), key=lambda row: -(row["ms"] or 0.0))
-        if not kernels or after <= before:
-            continue
-        slowest = kernels[0]
-        origin = origins.of_kernel(slowest) or {}
-        eager = [row for row in members[key] if row["stance"] == "eager"]
-        # Operators that compiled code calls do as much as those of eager that take as long.
-        called_ms = min(after, called[key])
-        if called_ms >= before:
-            continue  # what the generated kernels replaced is not known
-        before, after = before - called_ms, after - called_ms
-        spent: dict[str, float] = defaultdict(float)
-        for row in eager:
-            spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
-        lines = origin.get("user_lines") or []
-        shown = _shown(origin.get("source_code") or "")
-        reader = _reader(eager, lines) if shown.get("looked_up") else None
-        result.append(
-            {
-                **dict(zip(where, key, strict=True)),
-                **{c: origin.get(c) for c in ("compile_key", "raw_file", "raw_line")},
-                "compile_id": slowest["compile_id"],
-                "kernel_name": slowest["name"],
-                "kernels": len({row["name"] for row in kernels}),
-                "operators": sum(row["count"] or 0.0 for row in eager),
-                "user_lines": sorted(lines, key=lambda line: -spent[line]),
-                "operator": _leading(eager),
-                "eager_ms": before,
-                "compiled_ms": after,
-                "slower_ms": after - before,
-                "effect_ms": effect[key[:2]],
-                "explained_ms": min(after - before, explained[key]),
-                "clock": slowest["clock"],
-                **shown,
-                "reader": reader and reader[0],
-                "reader_line": reader and reader[1],
-            }
-        )
-    return from_rows("slow_fusions", result)
-
-
-def _leading(eager: Sequence[Row]) -> str | None:
-    """The operator that takes at least half of the time, those of libraries apart."""
-    spent: dict[str, float] = defaultdict(float)
-    for row in eager:
-        if row["category"] not in LIBRARY_CATEGORIES:
-            spent[(row["cpu_op"] or row["name"]).rpartition("::")[2]] += row["ms"] or 0.0
-    longest = max(spent, key=lambda name: spent[name], default=None)
-    return longest if longest and 2 * spent[longest] >= sum(spent.values()) else None
-
-
-def fallback_times(
-    tables: Tables, members: Mapping[tuple[Any, ...], Sequence[Row]]
-) -> dict[tuple[Any, ...], float]:
-    """Pass, rank and match group → ms, as timed, of operators that compiled code calls there.
-
-    Those for which there is no generated code, and the copies that they make. Libraries' are left
-    out, which no generated kernel stands for. ``members``: executions of each group.
-    """
-    timed: dict[tuple[Any, ...], float] = defaultdict(float)
-    for row in tables["waterfall_rows"].iter_rows(named=True):
-        timed[row["pass"], row["rank"], row["group_id"]] += row["compiled_ms"] or 0.0
-    found = {}
-    for key, rows in members.items():
-        whole = called = 0.0
-        for row in rows:
-            if row["stance"] == "compiled" and row["ms"]:
-                whole += row["ms"]
-                category = row["category"] or ""
-                written = category.startswith("generated_") or category in LIBRARY_CATEGORIES
-                called += 0.0 if written else row["ms"]
-        found[key] = timed[key] * called / whole if whole else 0.0
-    return found
-
-
-def _shown(source: str) -> Row:
-    """What the source of a kernel shows, as columns of the table."""
-    if work := work_of(source):
-        return {
-            "functions": sorted(work.functions, key=lambda name: -work.functions[name]),
-            "single": work.single / work.instructions,
-            "looked_up": work.looked_up,
-            "looking_up": work.looking_up / work.instructions,
-            "masks": stores_masks(source),
-        }
-    if called := triton_calls(source):
-        return {
-            "functions": list(called.functions),
-            "calls": sum(called.functions.values()),
-            "operations": called.operations,
-            "float64": called.float64,
-        }
-    return {}

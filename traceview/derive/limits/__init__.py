@@ -25,6 +25,7 @@ __all__ = ["limit_tables", "shape_gains"]
 
 Row = dict[str, Any]
 _AS_IT_IS = "as it is"
+_KINDS = ("gemm", "convolution", "attention", "indexing")
 
 
 def limit_tables(tables: Tables, found: Sequence[Window]) -> dict[str, pl.DataFrame]:
@@ -62,7 +63,8 @@ def shape_gains(tables: Tables) -> pl.DataFrame:
     """
     trials = tables["shape_trials"]
     names = trials["op"].unique().drop_nulls().to_list()
-    kinds = {name: operator_category(name) or "fft" for name in names}
+    kinds = {name: "fft" if "_fft_" in name else "along" for name in names}
+    kinds |= {name: kind for name in names if (kind := operator_category(name)) in _KINDS}
     key = ["pass", "rank", "op", "shape", "dtype", "count", "clock"]
     base = trials.filter(way=_AS_IT_IS).select(*key, base="value")
     both = (
@@ -75,6 +77,8 @@ def shape_gains(tables: Tables) -> pl.DataFrame:
         pl.len().cast(pl.Int32).alias("shapes"),
         (pl.col("base") * times).sum().alias("base_ms"),
         (pl.col("value") * times).sum().alias("ms"),
+        pl.col("op").unique(maintain_order=True).alias("ops"),
+        pl.col("shape").sort_by(pl.col("base") * times).last(),
     )
     rows = found.with_columns(share=1 - pl.col("ms") / pl.col("base_ms")).to_dicts()
     return from_rows("shape_gains", rows)
