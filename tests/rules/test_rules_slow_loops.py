@@ -138,6 +138,10 @@ def test_few_elements_say_how_many(make):
     (finding,) = found("ind-scalar-loop", make, {"why": "few_elements", "length": 3})
     assert "a last dimension of 3 elements" in finding.title
     assert "the dimension of 3 first" in finding.what_to_do
+    row = {"why": "few_elements", "length": 2, "reader": "native_group_norm"}
+    (finding,) = found("ind-scalar-loop", make, row)
+    assert "the 2 channels of a group" in finding.what_to_do
+    assert finding.location.line == 9
 
 
 def switched(make, name="cpp.simdlen", value="0", source="std::exp(tmp0)", why="strided", **more):

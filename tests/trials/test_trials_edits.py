@@ -49,6 +49,44 @@ CHANGED = {
             return torch.exp(-near)
         """,
     ),
+    "a maximum whose backward needs a mask": (
+        "ind-stored-masks",
+        "amin",
+        """
+        def summarize(feats):
+            high = feats.amax(dim=(1, 2))
+            return high, torch.amin(feats, 1, keepdim=True)
+        """,
+        """
+        def summarize(feats):
+            high = feats.amax(dim=(1, 2))
+            return high, torch.min(feats, 1, keepdim=True).values
+        """,
+    ),
+    "a cumulative sum over elements that lie apart": (
+        "ind-strided-scan",
+        "cumsum",
+        """
+        def path(flow, opening):
+            return opening + torch.cumsum(flow * 0.9, dim=0)
+        """,
+        """
+        def path(flow, opening):
+            return opening + (flow * 0.9).movedim(0, -1).contiguous().cumsum(dim=-1).movedim(-1, 0)
+        """,
+    ),
+    "a matrix that is multiplied with a batch": (
+        "ind-expanded-product",
+        "matmul",
+        """
+        def hop(self, x):
+            return torch.matmul(self.transition, x)
+        """,
+        """
+        def hop(self, x):
+            return torch.einsum("ij,...jk->...ik", self.transition, x)
+        """,
+    ),
     "weights of attention that nobody uses": (
         "ind-plain-attention",
         "self.attn(",

@@ -7,9 +7,9 @@ slower than the eager operators that it replaced.
 ATen's kernels compute such a function for 8 or 16 elements at once. Inductor's do so too, unless
 something in the loop stops it: an index that wraps around (`torch.roll`, `%`), runs backwards
 (`flip`) or turns back at an edge (`F.pad` with reflection or replication), an innermost dimension
-of a few elements or one that is read with a stride, an index that was loaded or calculated (a
-look-up, `grid_sample`), values of int16 or an unsigned type, or a function without vector code
-(erfinv, Bessel functions).
+of a few elements (the channels of a group, where GroupNorm gets channels last) or one that is read
+with a stride, an index that was loaded or calculated (a look-up, `grid_sample`), values of int16 or
+an unsigned type, or a function without vector code (erfinv, Bessel functions).
 The function is then called for each element, which takes up to ten times as long and outweighs what
 fusion saves. `torch._inductor.config.cpp.simdlen` at a width that no instructions of the CPU have,
 such as 0, and `ATEN_CPU_CAPABILITY=default` leave all loops without vectors.
@@ -56,6 +56,7 @@ from traceview.rules.kit import (
     Evidence,
     Finding,
     Location,
+    Row,
     Snippet,
     Tables,
     compile_call,
@@ -101,6 +102,13 @@ _BY_HAND = (
     "compiled around it, in vectors."
 )
 _ALL_THE_SAME = Snippet("python", "torch._inductor.config.cpp.enable_tiling_heuristics = False")
+#: Channels last makes the channels of a group the innermost loop.
+_NORMS = ("native_group_norm",)
+_CONTIGUOUS = (
+    "GroupNorm of a tensor in channels last goes through the {length} channels of a group in its "
+    "innermost loop: make the tensor contiguous before it enters compiled code.",
+    Snippet("python", "images = images.contiguous()  # before the compiled call"),
+)
 _TWO_ARGUMENTS = frozenset({"igamma", "igammac", "polygamma"})
 #: Reason of ``slow_loops`` → why in a few words, what to do, what to paste.
 _REASONS: dict[str, tuple[str, str, Snippet | None]] = {
@@ -167,6 +175,34 @@ _WIDTHS = ("128", "256", "512")
 _VECTOR = "at::vec::"
 
 
+class _Advice(NamedTuple):
+    """Why a loop is slow, in a few words, what to do, what to paste, and the places then named."""
+
+    why: str
+    what_to_do: str
+    snippet: Snippet | None
+    places: list[Location]
+
+    @classmethod
+    def of(cls, reason: str, row: Row, places: list[Location]) -> _Advice:
+        """By a row of ``slow_loops``: what makes the loop so may be known."""
+        (why, what_to_do, snippet), reader = _REASONS[reason], row["reader"]
+        if reader in _NORMS:
+            what_to_do, snippet = _CONTIGUOUS
+        elif reader:
+            reads = (
+                "reads backwards or turns back at an edge, and Inductor leaves that without vectors"
+                if reason == cpp_loops.REVERSED
+                else "reads at places that are calculated"
+            )
+            why = f"{reader} at {short(places[0])} {reads}"
+            places = places[1:] or places
+            if reader.startswith("grid_sampler"):
+                what_to_do, snippet = _BY_HAND, _DISABLED
+        length = row["length"]
+        return cls(why.format(length=length), what_to_do.format(length=length), snippet, places)
+
+
 class _Setting(NamedTuple):
     """A setting of the user's that decides which vector instructions Inductor uses."""
 
@@ -200,7 +236,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         if found is not None and _has_no_vectors(tables, found):
             by_setting = without
             yield _left_without(tables, found, setting)
-    for reason, (why, what_to_do, snippet) in _REASONS.items():
+    for reason in _REASONS:
         if reason in by_setting:
             continue
         found = slow(tables, {reason}, least_share)
@@ -209,18 +245,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 yield from _unfilled(tables)
             continue
         slowest, names = found.rows[0], found.functions
-        length = slowest["length"]
-        places = found.places
-        if reader := slowest["reader"]:
-            reads = (
-                "reads backwards or turns back at an edge, and Inductor leaves that without vectors"
-                if reason == cpp_loops.REVERSED
-                else "reads at places that are calculated"
-            )
-            why = f"{reader} at {short(places[0])} {reads}"
-            places = places[1:] or places
-            if reader.startswith("grid_sampler"):
-                what_to_do, snippet = _BY_HAND, _DISABLED
+        why, what_to_do, snippet, places = _Advice.of(reason, slowest, found.places)
         where = at_first(*places)
         name = slowest["functions"][0]
         verb = "is computed" if names == name else "are computed"
@@ -229,10 +254,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             code=CODE,
             rule="ind-scalar-loop",
             severity=found.severity(tables),
-            title=(
-                f"{names}{where} {verb} one element at a time, {found.loss(tables)}: "
-                f"{why.format(length=length)}"
-            ),
+            title=(f"{names}{where} {verb} one element at a time, {found.loss(tables)}: {why}"),
             explanation=(
                 f"A step spends {milliseconds(found.ms)} in {kernels(found)}. ATen computes "
                 f"{names} for several elements at once; the generated loop "
@@ -244,7 +266,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             location=found.places[0] if found.places else None,
             about=found.about,
             evidence=found.evidence("one at a time"),
-            what_to_do=what_to_do.format(length=length),
+            what_to_do=what_to_do,
             snippet=None if name in _TWO_ARGUMENTS else pasted,
             remedy=_REMEDIES.get(reason, ()),
             also_at=tuple(found.places[1:4]),
@@ -257,8 +279,8 @@ def _unfilled(tables: Tables) -> Iterator[Finding]:
     found = slow(tables, {cpp_loops.FEW_ELEMENTS}, MUCH, cost="unfilled_ms")
     if found is None:
         return
-    _, what_to_do, snippet = _REASONS[cpp_loops.FEW_ELEMENTS]
     length = found.rows[0]["length"]
+    advice = _Advice.of(cpp_loops.FEW_ELEMENTS, found.rows[0], found.places)
     yield Finding(
         code=CODE,
         rule="ind-scalar-loop",
@@ -276,8 +298,8 @@ def _unfilled(tables: Tables) -> Iterator[Finding]:
         location=found.places[0] if found.places else None,
         about=found.about,
         evidence=found.evidence("one at a time"),
-        what_to_do=what_to_do.format(length=length),
-        snippet=snippet,
+        what_to_do=advice.what_to_do,
+        snippet=advice.snippet,
         also_at=tuple(found.places[1:4]),
         weighs=True,
     )

@@ -267,7 +267,7 @@ SLOW_LOOPS = table("slow_loops", "one generated kernel that does work in a slow 
     Column("reduced", pl.Int64, "of few_programs: elements that one result is reduced from"),
     Column("made_for", pl.Int64, "of few_programs: as many elements the kernel was generated for, rounded up to a power of two; null: not known"),
     Column("length", pl.Int32, "elements of the innermost loop, or the distance of its elements, of few_elements"),
-    Column("reader", pl.String, "of loaded_index and reversed_index, and of recomputed where looked_up: the eager operator that reads at such places (index, grid_sampler_2d, flip, …), the slowest; of masks the operator that makes the largest one (amax, where its gradient does); null: not known"),
+    Column("reader", pl.String, "of loaded_index and reversed_index, and of recomputed where looked_up: the eager operator that reads at such places (index, grid_sampler_2d, flip, …), the slowest; of few_elements native_group_norm, if that is there; of masks the operator that makes the largest one (amax, where its gradient does); null: not known"),
     Column("reader_line", pl.String, "file:line of it"),
     Column("kept", pl.String, "of masks: what the largest one is stored for, backward or result; null: neither, or not known"),
     Column("user_lines", pl.List(pl.String), "file:line of the user's source: of the reader, of the functions' eager operators, the slowest first, then nearest first"),

@@ -1,8 +1,12 @@
-"""Changes of what numbers are computed with: complex ones in parts, fewer digits, other lengths."""
+"""Changes of what numbers are computed with: complex ones in parts, fewer digits, other lengths.
+
+And of operators that do the same work in another order.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from traceview.derive.syntax import covers
 from traceview.torchtext.fx import ATTENTION
@@ -19,6 +23,9 @@ from traceview.trials.source import (
 _OF_NUMPY = ("torch.from_numpy", "torch.as_tensor", "torch.tensor")
 #: Places for each sum, so that as many threads do not wait for one address.
 _PLACES = 1024
+#: Of a result that is the same they keep an index, where these keep a mask for the backward.
+_BY_INDEX = {"amax": "max", "amin": "min"}
+_SCANS = ("cumsum", "cumprod")
 #: What only complex tensors have, or are made by.
 _COMPLEX = frozenset(
     ["complex", "complex64", "complex128", "conj", "imag", "polar", "view_as_complex"]
@@ -129,6 +136,54 @@ def without_weights(source: Source, _line: int) -> Changes:
             ):
                 changes.append(source.argument(call, "need_weights=False"))
     yield changes
+
+
+def kept_by_index(source: Source, line: int) -> Changes:
+    """``x.amax(dim=1)`` → ``x.max(dim=1).values``, where it is along one dimension."""
+    for call, name, _, dim in _along_one(source, line, tuple(_BY_INDEX)):
+        if dim is not None:
+            end = source.span(call.func)[1]
+            values = (source.span(call)[1],) * 2
+            yield [(end - len(name), end, _BY_INDEX[name]), (*values, ".values")]
+
+
+def scanned_together(source: Source, line: int) -> Changes:
+    """``torch.cumsum(x, dim=0)`` → along the last dimension of a copy that has it contiguous."""
+    for call, name, x, dim in _along_one(source, line, _SCANS):
+        if dim not in (None, "-1") and not {each.arg for each in call.keywords} - {"dim"}:
+            laid = f"{_alone(source, x)}.movedim({dim}, -1).contiguous()"
+            yield [(*source.span(call), f"{laid}.{name}(dim=-1).movedim(-1, {dim})")]
+
+
+def as_one_product(source: Source, line: int) -> Changes:
+    """``torch.matmul(a, b)`` or ``a @ b`` → ``torch.einsum``, which folds a batch of ``b``."""
+    for node in source.all(ast.expr):
+        match node:
+            case ast.Call(args=[a, b], keywords=[]) if called(node) == "torch.matmul":
+                pass
+            case ast.BinOp(left=a, op=ast.MatMult(), right=b):
+                pass
+            case _:
+                continue
+        if covers(node, line):
+            both = f"{source.of(a)}, {source.of(b)}"
+            yield [(*source.span(node), f'torch.einsum("ij,...jk->...ik", {both})')]
+
+
+def _along_one(
+    source: Source, line: int, names: tuple[str, ...]
+) -> Iterator[tuple[ast.Call, str, ast.expr, str | None]]:
+    """Calls of these operators: the call, the name, the tensor, and the dimension if it is one."""
+    for call in source.all(ast.Call):
+        owner, _, name = called(call).rpartition(".")
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else name
+        if name not in names or not covers(call, line) or not isinstance(call.func, ast.Attribute):
+            continue
+        given = [*call.args] if owner == "torch" else [call.func.value, *call.args]
+        dims = [each.value for each in call.keywords if each.arg == "dim"] or given[1:2]
+        text = source.of(dims[0]) if dims else ""
+        if given:
+            yield call, name, given[0], text if text.lstrip("-").isdecimal() else None
 
 
 def distances_by_sums(source: Source, line: int) -> Changes:

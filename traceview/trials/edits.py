@@ -151,6 +151,12 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "ind-causal-mask": (
         Pattern(operators.causal_without_mask, "padding that the mask hides is hidden no longer"),
     ),
+    "ind-stored-masks": (
+        Pattern(arithmetic.kept_by_index, "of equal values one gets the gradient"),
+        Pattern(inside.called_apart),
+    ),
+    "ind-strided-scan": (Pattern(arithmetic.scanned_together),),
+    "ind-expanded-product": (Pattern(arithmetic.as_one_product),),
     "ind-plain-attention": (Pattern(arithmetic.without_weights),),
     "ind-wide-attention": (
         Pattern(arithmetic.attention_of_narrow_values, "results have the digits of 16 bits"),

@@ -63,11 +63,15 @@ _VECTOR = 8
 _LONGEST = 10
 #: Of a shorter kernel most is what every launch takes.
 _SHORT_MS = 0.02
-#: Operators whose generated code reads backwards, or turns back at an edge.
-_TURNING = (
-    *("flip", "fliplr", "flipud", "clamp"),
-    *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3)),
-)
+#: Reason → operators that make loops so: those that read backwards or turn back at an edge, and a
+#: normalization whose groups are the innermost loop where channels are last.
+_MAKERS = {
+    REVERSED: (
+        *("flip", "fliplr", "flipud", "clamp"),
+        *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3)),
+    ),
+    FEW_ELEMENTS: ("native_group_norm",),
+}
 #: Operators whose backward asks where the extreme value is.
 _EXTREMES = ("amax", "amin")
 _WHOLE = ("aot_joint", "aot_forward", "aot_inference")
@@ -317,8 +321,8 @@ def _reads(row: Row, group: _Group, known: Collection[str]) -> tuple[str, str] |
             return None
         row["kept"] = mask.kept
         return group.reader([mask.line], _EXTREMES) or (mask.op.rpartition(".")[2], mask.line)
-    if row["why"] == REVERSED:
-        return group.reader(known, _TURNING)
+    if row["why"] in _MAKERS:
+        return group.reader(known, _MAKERS[row["why"]])
     return group.reader(known) if row["why"] == LOADED_INDEX or row.get("looked_up") else None
 
 
