@@ -179,7 +179,7 @@ def test_only_what_kept_code_from_being_captured_can_be_why_nothing_was_compiled
     assert [why.finding for why in found.why] == ["TV110", "TV112"]
     assert found.remarks == (
         "Cause: f() failed to compile.",
-        "Top finding: fp32 matrix products without TF32.",
+        "Also found: fp32 matrix products without TF32.",
     )
     text = said("not_compiled", "the script never calls torch.compile", **none)
     assert text == "Nothing was compiled: the script never calls torch.compile."

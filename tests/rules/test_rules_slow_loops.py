@@ -112,7 +112,7 @@ MASKS = {"why": "masks", "functions": ["VecMask::store"], "evaluations": 786432}
         ),
         ("gt", "result", ["VecMask::store"], "as a result", ".float()", "warning"),
         ("gt", "backward", ["VecMask::store"], "for the backward", "compiler.disable", "info"),
-        (None, None, ["VecMask::from"], "are read one at a time", "mask.float()", "warning"),
+        (None, None, ["VecMask::from"], "is read one element at a time", "mask.float()", "warning"),
     ],
 )
 def test_masks_say_what_to_do_by_what_they_are_for(
@@ -121,7 +121,7 @@ def test_masks_say_what_to_do_by_what_they_are_for(
     row = {**MASKS, "reader": reader, "kept": kept, "functions": functions}
     (finding,) = found("ind-stored-masks", make, row, outcome="neutral")
     assert said in finding.title
-    assert "786,432 truth values" in finding.title
+    assert "(786,432 bools)" in finding.title
     assert done in finding.snippet.text
     assert finding.severity == severity
 

@@ -182,7 +182,8 @@ def _remarks(
     if wrong:
         yield f"More important: {titles[wrong[0]]}."
     elif verdict.advice:
-        yield f"Top finding: {titles[verdict.advice[0]]}."
+        named = any(why.finding for why in verdict.why)  # then that one is the top finding
+        yield f"{'Also found' if named else 'Top finding'}: {titles[verdict.advice[0]]}."
 
 
 def _not_captured(verdict: Verdict, titles: Mapping[str, str]) -> str:

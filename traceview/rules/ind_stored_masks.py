@@ -1,6 +1,6 @@
 """
 ## What it finds
-Truth values that compiled code on a CPU stores or reads: a mask kept for the backward, a comparison
+Boolean masks that compiled code on a CPU stores or reads: one kept for the backward, a comparison
 that the compiled function returns, a mask that it is given.
 
 ## Why it costs
@@ -74,20 +74,21 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     is_known = snippet is not _DISABLED or outcome(tables) == "hurt"
     stored = cpp_loops.STORED in slowest["functions"]
     verb = "stored" if stored else "read"
-    many = f"{count:,} truth values" if count else "Truth values"
-    maker = f" of {slowest['reader']}" if slowest["reader"] else ""
-    where = f"{maker} at {short(places[0])}" if places else maker
+    whose = f"The mask of {slowest['reader']}" if slowest["reader"] else "A mask"
+    where = f" at {short(places[0])}" if places else ""
+    size = f" ({count:,} bools)" if count else ""
     kept = {BACKWARD: " for the backward", RESULT: " as a result"}.get(slowest["kept"], "")
     yield Finding(
         code=CODE,
         rule="ind-stored-masks",
         severity=found.severity(tables) if is_known else "info",
         title=(
-            f"{many}{where} are {verb}{kept if stored else ''} one at a time: {found.loss(tables)}"
+            f"{whose}{where}{size} is {verb}{kept if stored else ''} one element at a time: "
+            f"{found.loss(tables)}"
         ),
         explanation=(
             f"A step spends {milliseconds(found.ms)} in {kernels(found)}. They compare in vectors, "
-            "but torch converts truth values to bytes and back one element at a time."
+            "but torch converts a mask to bytes and back one element at a time."
         ),
         cost=found.cost,
         confidence="derived",
