@@ -935,6 +935,28 @@ def triton_poi_fused_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
             assert finding.evidence[0].text.startswith("6 × batch of 4,000: 83.3 µs each")
             assert finding.cost.ms_per_step == pytest.approx(0.49)
 
+    @pytest.mark.parametrize(("line", "inverted"), [(33, True), (40, False)])
+    def test_products_of_an_inverses_gradient(self, make, line, inverted):
+        row = {
+            "stance": "compiled", "name": "gemmSN", "category": "gemm", "count": 6.0, "ms": 0.5,
+            "flops": 512_000, "floor_ms": 0.01, "bound": "neither",
+        }  # fmt: skip
+        at = {"stance": "compiled", "file": FILE, "ms": 0.5}
+        inverse = {"cpu_op": "aten::linalg_lu_solve", "ops": ["aten.linalg_inv_ex"]}
+        dims = "[[4000, 4, 4], [4000, 4, 4]]"
+        tables = make(
+            speedups=[STEP],
+            kernel_limits=[row],
+            cpu_ops=[{"stance": "compiled", "name": "aten::bmm", "input_dims": dims}],
+            matched_kernels=[
+                {**at, "cpu_op": "aten::bmm", "line": 33},
+                {**at, **inverse, "line": line},
+            ],
+        )
+        (finding,) = found(ind_slow_kernel, tables)
+        assert finding.what_to_do.startswith("These products are those of the inverse") is inverted
+        assert (finding.snippet is None) is inverted
+
     @pytest.mark.parametrize("ceilings", [(COPY,), (COPY, {**FP32, "detail": "tf32 on"})])
     def test_no_rate_of_fp32_no_answer(self, make, ceilings):
         assert found(ind_slow_kernel, self.tables(make, ceilings=ceilings)) == []

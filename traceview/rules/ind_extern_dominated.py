@@ -105,15 +105,18 @@ _ELSE = {
         "Distances with p=1 can be (x[:, None] - y).abs().sum(-1), which has generated code and "
         "fuses with what reads it; Euclidean ones a product: |x|² + |y|² - 2·x·yᵀ."
     ),
+    "aten.avg_pool2d": (
+        "Windows of more than 25 elements have no generated code. Two poolings, (1, k) and (k, 1), "
+        "give the same averages in far fewer additions."
+    ),
+    "aten.sort": "torch.kthvalue and topk find a quantile or a median without sorting all.",
     "aten.multinomial": "Samples can be drawn by argmax(p / torch.empty_like(p).exponential_(1)).",
     "aten._embedding_bag": "An embedding followed by a sum or mean has generated code.",
     "aten._embedding_bag_forward_only": "An embedding and a sum or mean have generated code.",
     "aten.bincount": "Counts can be a scatter_add or a sum over a comparison.",
     "aten.histc": "Counts can be a scatter_add of bucketized values.",
 }
-_REMEDIES = {
-    "fast path": ("torch.backends.mha._is_fastpath_enabled=False",),
-}
+_REMEDIES = {"fast path": ("torch.backends.mha._is_fastpath_enabled=False",)}
 _APART = (
     "Keep the real and the imaginary part as two real tensors: exp(1j * x) is cos(x) and sin(x). "
     "These operators then fuse into few kernels (results differ by rounding)."
@@ -144,11 +147,7 @@ _CAUSES: dict[str, tuple[str, str, Snippet | None]] = {
             "y = torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)",
         ),
     ),
-    "complex chain": (
-        "Inductor has no code for complex numbers",
-        _APART,
-        _CHAIN,
-    ),
+    "complex chain": ("Inductor has no code for complex numbers", _APART, _CHAIN),
     "arguments": (
         "it has other arguments than in eager",
         "Compiled code asks more of the operator than eager does. Leave the function that calls "

@@ -172,6 +172,13 @@ _SUMMED = (
     "it. In eager this is slower and needs more memory."
 )
 
+_AS_SUM = Snippet("python", "(a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)  # a @ b")
+_INVERTED = (
+    "These products are those of the inverse's gradient. Write the inverse of so small a matrix in "
+    "closed form, its adjugate over its determinant: Inductor fuses both it and its gradient."
+)
+_INVERSE = "aten.linalg_inv_ex"
+
 
 def check(
     tables: Tables, *, least_share: float = LEAST_SHARE, most_of_ceiling: float = MOST_OF_CEILING
@@ -244,15 +251,16 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
     ms, least = (sum(row[key] for row in slow) for key in ("ms", "floor_ms"))
     if not slow or not step or ms < least_share * step:
         return
-    took: dict[tuple[str, int], float] = {}
+    took, inverses = dict[tuple[str, int], float](), set[Location]()
     for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
-        if row["cpu_op"] in _BATCHED and row["file"] and row["line"] is not None:
-            at = row["file"], row["line"]
+        at = row["file"], row["line"]
+        if row["cpu_op"] in _BATCHED and None not in at:
             took[at] = took.get(at, 0.0) + row["ms"]
+        elif _INVERSE in (row["ops"] or ()):
+            inverses.add(Location(*at))
     places = [Location(*at) for at in sorted(took, key=lambda at: -took[at])]
-    longest = max(slow, key=lambda row: row["ms"])
-    batch, lines, inner, columns = sizes[longest["flops"]]
-    where = at_first(*places)
+    _, lines, inner, columns = sizes[max(slow, key=lambda row: row["ms"])["flops"]]
+    where, by_hand = at_first(*places), inverses.isdisjoint(places[:1])
     yield Finding(
         code=CODE,
         rule="ind-slow-kernel",
@@ -279,8 +287,8 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
             )
             for row in slow[:MOST_EVIDENCE]
         ),
-        what_to_do=_SUMMED,
-        snippet=Snippet("python", "(a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)  # a @ b"),
+        what_to_do=_SUMMED if by_hand else _INVERTED,
+        snippet=_AS_SUM if by_hand else None,
     )
 
 

@@ -83,6 +83,7 @@ FOLLOWS = frozenset(
         "ind-unused-gradients",
         "ind-weight-casts",
         "ind-weight-layout",
+        "ind-weight-work",
         "rc-needless-dynamic",
     }
 )
