@@ -737,14 +737,15 @@ def test_gemm_bound_says_how_near_the_ceiling_it_is(make):
     assert "ceilings" not in finding.evidence[-1].text, "half of it is not known"
 
 
-def test_aligned_rows_are_a_finding_of_their_own_and_no_setting(make):
+@pytest.mark.parametrize("way", ["aligned", "one product"])
+def test_what_is_a_finding_of_its_own_is_no_setting(make, way):
     rows = [account("busy", "gemm", 1.0, stance) for stance in ("eager", "compiled")]
-    gain = {"kind": "gemm", "way": "aligned", "dtype": "bfloat16", "base_ms": 0.9, "ms": 0.1}
+    gain = {"kind": "gemm", "way": way, "dtype": "bfloat16", "base_ms": 0.9, "ms": 0.1}
     gains = [{**gain, "share": 0.89, "shapes": 1}]
     tables = make(accounting=rows, speedups=speedup(1.0, 1.0), shape_gains=gains)
     (finding,) = found("ap-gemm-bound", tables)
     assert finding.remedy == ("mode=max-autotune-no-cudagraphs",)  # as without a trial
-    assert "aligned" not in finding.what_to_do
+    assert way not in finding.what_to_do
 
 
 HALF = {"kind": "gemm", "dtype": "float16", "shapes": 2, "base_ms": 0.8, "clock": "host"}

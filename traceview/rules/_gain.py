@@ -31,6 +31,8 @@ from traceview.torchtext.fx import Graph
 IS_CAUSAL = "is_causal=True"
 #: Products with rows that begin at multiples of 16 bytes.
 ALIGNED = "aligned"
+#: A batch of products with one and the same matrix.
+ONE_PRODUCT = "one product"
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 

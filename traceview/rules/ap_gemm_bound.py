@@ -43,7 +43,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from traceview.derive.origins.work import LIBRARY
-from traceview.rules._gain import ALIGNED, IS_CAUSAL
+from traceview.rules._gain import ALIGNED, IS_CAUSAL, ONE_PRODUCT
 from traceview.rules.kit import (
     Cost,
     Evidence,
@@ -330,7 +330,7 @@ def _measured_ways(tables: Tables) -> list[Row]:
         row
         for row in first_rank(rows(tables, "shape_gains"))
         if row["kind"] in LIBRARY
-        and row["way"] not in (IS_CAUSAL, ALIGNED)  # findings of their own
+        and row["way"] not in (IS_CAUSAL, ALIGNED, ONE_PRODUCT)  # findings of their own
         and row["base_ms"] >= (1 - MOST_UNTIMED) * spent.get(row["kind"], 0.0)
     ]
 

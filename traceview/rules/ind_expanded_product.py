@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from traceview.rules._gain import Timed, at_first, locations
+from traceview.rules._gain import ONE_PRODUCT, Timed, at_first, locations
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -61,7 +61,7 @@ _BATCHED = "aten.bmm"
 
 def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
     """At most one finding: all such products, at the slowest one's line."""
-    gains = first_rank(rows(tables, "shape_gains", kind="gemm", way="one product"))
+    gains = first_rank(rows(tables, "shape_gains", kind="gemm", way=ONE_PRODUCT))
     step = step_ms(tables, "compiled")
     lines = _lines(tables) if gains and step else set()
     spent: dict[str, float] = defaultdict(float)
