@@ -150,8 +150,7 @@ def _act(torch: Any, work: Work, device: bool) -> Any:
         batches = cycle(torch.randint(rows, size, device=where, generator=seed))
         return lambda table: table.index_select(0, next(batches))
     if name in ALONG:
-        dim, *before = json.loads(settings)
-        return _along(torch, name, before, dim)
+        return _along(torch, work)
     if name in PRODUCTS:
         return torch.bmm if len(work[1][0]) == 3 else torch.mm
     if name in ATTENTION:
@@ -170,9 +169,10 @@ def _act(torch: Any, work: Work, device: bool) -> Any:
     return lambda x, weight: torch.convolution(x, weight, None, *lists, groups)
 
 
-def _along(torch: Any, name: str, before: list[str], dim: int) -> Callable[[Any], Any]:
-    """The operator along ``dim``, with the arguments before that, as a trace writes them."""
-    short = name.removeprefix("aten::")
+def _along(torch: Any, work: Work, dim: int | None = None) -> Callable[[Any], Any]:
+    """The operator along its dimension, or along ``dim``, with the arguments before that."""
+    own, *before = json.loads(work[4])
+    dim, short = own if dim is None else dim, work[0].removeprefix("aten::")
     if short == "sort":
         return partial(torch.sort, dim=dim, stable=before == ["True"])
     if before:  # k of topk and kthvalue
@@ -245,8 +245,7 @@ def _others(
 
 def laid_together(torch: Any, work: Work, operand: Any) -> Iterator[tuple[str, Act]]:
     """Work along a dimension whose elements lie next to each other, before or by copies."""
-    dim, *before = json.loads(work[4])
-    last = _along(torch, work[0], before, -1)
+    dim, last = json.loads(work[4])[0], _along(torch, work, -1)
 
     def there_and_back() -> None:
         found = last(operand.movedim(dim, -1).contiguous())

@@ -9,7 +9,7 @@ _WAITED_FOR = frozenset({"idle_guards", "idle_call_overhead"})
 _WRAPPER = "overhead_generated_wrapper"
 _NO_PART = ("unexplained", "machine_speed")
 #: Callables that a title has room for.
-MOST_NAMES = 2
+_MOST_NAMES = 2
 
 
 def entering_ms(
@@ -48,6 +48,6 @@ def entered_regions(tables: Tables) -> tuple[list[Row], str]:
     entered = [row for row in regions if 2 * (row["calls"] or 0) >= (regions[0]["calls"] or 0)]
     known = (row["name"] for row in entered if row["name"])
     names = list(dict.fromkeys(name.rpartition("<locals>.")[2] for name in known))
-    if len(names) > MOST_NAMES:
-        names[MOST_NAMES - 1 :] = [f"{len(names) - MOST_NAMES + 1} other callables"]
+    if len(names) > _MOST_NAMES:
+        names[_MOST_NAMES - 1 :] = [f"{len(names) - _MOST_NAMES + 1} other callables"]
     return entered, " and ".join(names) or "the compiled callable"

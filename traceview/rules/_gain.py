@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -56,6 +56,15 @@ def paced(tables: Tables, ms: float) -> tuple[float, str]:
     if is_starved(tables):
         saved = 0.0
     return saved, "; the host needs the rest of the step" if saved < ms else ""
+
+
+def slowest_lines(kernels: Iterable[Row]) -> list[Location]:
+    """The lines of rows of ``matched_kernels``, those that take longest first."""
+    spent: dict[Location, float] = defaultdict(float)
+    for row in kernels:
+        if row["file"] and row["line"]:
+            spent[Location(row["file"], row["line"])] += row["ms"] or 0.0
+    return sorted(spent, key=lambda place: -spent[place])
 
 
 class Timed(NamedTuple):

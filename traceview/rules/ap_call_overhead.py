@@ -130,7 +130,7 @@ def check(
         ),
         explanation=(
             f"A step takes {milliseconds(eager)} in eager and {milliseconds(compiled)} "
-            f"compiled, {milliseconds(overhead)} of it to enter compiled code. " + _SMALL
+            f"compiled, {milliseconds(overhead)} of it to enter compiled code. {_SMALL}"
         ),
         cost=(
             Cost(compiled - eager, None, "compiled step less eager step, timed blocks")

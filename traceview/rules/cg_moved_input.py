@@ -160,10 +160,9 @@ def _last_recordings(tables: Tables) -> dict[str | None, tuple[Row, int]]:
         records.setdefault(run_id(row["reason"]), []).append(row)
     moved = {}
     for run, (*earlier, last) in records.items():
-        if any(same_addresses(row["reason"], last["reason"]) for row in earlier):
-            continue  # a recorded graph fits: it is something else that keeps torch from using it
-        before = earlier[-1]["reason"] if earlier else ""
-        moved[run] = (last, other_addresses(before, last["reason"]))
+        # Where a recorded graph fits, it is something else that keeps torch from using it.
+        if earlier and not any(same_addresses(row["reason"], last["reason"]) for row in earlier):
+            moved[run] = last, other_addresses(earlier[-1]["reason"], last["reason"])
     return {run: found for run, found in moved.items() if found[1]}
 
 

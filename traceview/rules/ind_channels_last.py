@@ -34,16 +34,13 @@ are symbolic and there are few of them, `dynamic=False` lets Inductor choose the
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from traceview.rules._gain import Timed, locations, paced
+from traceview.rules._gain import Timed, paced, slowest_lines
 from traceview.rules.kit import (
     Cost,
     Evidence,
     Finding,
-    Location,
-    Row,
     Snippet,
     Tables,
     first_rank,
@@ -82,7 +79,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     saved = max(timed.saved, moved)
     if saved < least_share * step:
         return
-    places = _slowest(ran)
+    places = slowest_lines(ran)
     at = f", the longest at {short(places[0])}," if places else ""
     symbolic = _symbolic(tables)
     measured = timed.said("as they are", f"in {_WAY}")
@@ -129,16 +126,6 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         also_at=tuple(places[1:4]),
         weighs=True,
     )
-
-
-def _slowest(ran: Sequence[Row]) -> list[Location]:
-    """Their lines, those that take longest first."""
-    spent: dict[str, float] = defaultdict(float)
-    for row in ran:
-        if row["file"] and row["line"]:
-            spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
-    slowest = sorted(spent, key=lambda line: -spent[line])
-    return locations(slowest)
 
 
 def _symbolic(tables: Tables) -> bool:

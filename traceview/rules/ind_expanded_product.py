@@ -32,10 +32,9 @@ take.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
-from traceview.rules._gain import ONE_PRODUCT, Timed, at_first, locations
+from traceview.rules._gain import ONE_PRODUCT, Timed, at_first, slowest_lines
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -64,18 +63,18 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     gains = first_rank(rows(tables, "shape_gains", kind="gemm", way=ONE_PRODUCT))
     step = step_ms(tables, "compiled")
     lines = _lines(tables) if gains and step else set()
-    spent: dict[str, float] = defaultdict(float)
-    for row in first_rank(rows(tables, "matched_kernels", stance="compiled", category="gemm")):
-        if (at := f"{row['file']}:{row['line']}") in lines and _BATCHED in (row["ops"] or ()):
-            spent[at] += row["ms"] or 0.0
-    if not step or not spent:
+    ran = [
+        row
+        for row in first_rank(rows(tables, "matched_kernels", stance="compiled", category="gemm"))
+        if f"{row['file']}:{row['line']}" in lines and _BATCHED in (row["ops"] or ())
+    ]
+    if not step or not ran:
         return
-    timed = Timed.of(tables, gains, sum(spent.values()))
+    timed = Timed.of(tables, gains, sum(row["ms"] or 0.0 for row in ran))
     if timed.saved < least_share * step:
         return
     shape = gains[0]["shape"]
-    slowest_lines = sorted(spent, key=lambda line: -spent[line])
-    places = locations(slowest_lines)
+    places = slowest_lines(ran)
     measured = timed.said("as it is", "as one product")
     yield Finding(
         code=CODE,

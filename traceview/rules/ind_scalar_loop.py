@@ -159,7 +159,7 @@ _REASONS: dict[str, tuple[str, str, Snippet | None]] = {
         "the loop has no vector code, though its index allows it",
         "Inductor estimates that vectors don't pay where few of the reads are contiguous: let it "
         "take them all the same, and compare. Where no kernel has vectors, see which "
-        " instructions it found (torch._inductor.cpu_vec_isa.pick_vec_isa()): with "
+        "instructions it found (torch._inductor.cpu_vec_isa.pick_vec_isa()): with "
         "INVALID_VEC_ISA its test program did not compile or run.",
         _ALL_THE_SAME,
     ),

@@ -63,7 +63,7 @@ import polars as pl
 
 from traceview.derive.limits.ceilings import NEAR_LAUNCH_US, in_tf32
 from traceview.json_errors import NOT_JSON
-from traceview.rules._gain import at_first, is_starved, locations
+from traceview.rules._gain import at_first, is_starved, locations, slowest_lines
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Cost,
@@ -251,16 +251,11 @@ def _tiny_products(tables: Tables, step: float, least_share: float) -> Iterator[
     ms, least = (sum(row[key] for row in slow) for key in ("ms", "floor_ms"))
     if not slow or not step or ms < least_share * step:
         return
-    took, inverses = dict[tuple[str, int], float](), set[Location]()
-    for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
-        at = row["file"], row["line"]
-        if row["cpu_op"] in _BATCHED and None not in at:
-            took[at] = took.get(at, 0.0) + row["ms"]
-        elif _INVERSE in (row["ops"] or ()):
-            inverses.add(Location(*at))
-    places = [Location(*at) for at in sorted(took, key=lambda at: -took[at])]
+    ran = first_rank(rows(tables, "matched_kernels", stance="compiled"))
+    places = slowest_lines(row for row in ran if row["cpu_op"] in _BATCHED)
+    inverses = slowest_lines(row for row in ran if _INVERSE in (row["ops"] or ()))
     _, lines, inner, columns = sizes[max(slow, key=lambda row: row["ms"])["flops"]]
-    where, by_hand = at_first(*places), inverses.isdisjoint(places[:1])
+    where, by_hand = at_first(*places), not set(inverses).intersection(places[:1])
     yield Finding(
         code=CODE,
         rule="ind-slow-kernel",

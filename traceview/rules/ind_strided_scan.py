@@ -30,10 +30,9 @@ copying alone pays, in place: `x.movedim(0, -1).contiguous().cumsum(-1).movedim(
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
-from traceview.rules._gain import Timed, at_first, locations
+from traceview.rules._gain import Timed, at_first, slowest_lines
 from traceview.rules.kit import (
     Evidence,
     Finding,
@@ -66,18 +65,18 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     fallbacks = first_rank(rows(tables, "kernel_calls", category="fallback"))
     names = {op_name(row["kernel_name"] or "").replace(".", "::") for row in fallbacks}
     called = names.intersection(op for row in together for op in row["ops"])
-    spent: dict[str, float] = defaultdict(float)
-    for row in first_rank(rows(tables, "matched_kernels", stance="compiled")):
-        if row["compile_id"] is not None and (row["cpu_op"] or row["name"]) in called:
-            at = f"{row['file']}:{row['line']}"
-            spent[at] += row["ms"] or 0.0
-    if not together or not step or not spent:
+    ran = [
+        row
+        for row in first_rank(rows(tables, "matched_kernels", stance="compiled"))
+        if row["compile_id"] is not None and (row["cpu_op"] or row["name"]) in called
+    ]
+    if not together or not step or not ran:
         return
-    timed = Timed.of(tables, together, sum(spent.values()))
+    timed = Timed.of(tables, together, sum(row["ms"] or 0.0 for row in ran))
     if timed.saved < least_share * step:
         return
     name, shape = together[0]["ops"][0].removeprefix("aten::"), together[0]["shape"]
-    places = locations([*sorted(spent, key=lambda line: -spent[line])])
+    places = slowest_lines(ran)
     copied = sum(row["ms"] for row in copies)
     pays = copied < timed.base
     measured = timed.said("as it is", "with the elements together")

@@ -13,7 +13,7 @@ those of torch/_inductor/codegen/cpp.py and cpp_prefix.h, torch 2.6 to 2.13:
     auto tmp0 = in_ptr0[…(x0 + ks1*((static_cast<int64_t>(x1) % static_cast<int64_t>(ks0))))];
     auto tmp0 = in_ptr0[…(255L + ((-1L)*std::abs((-2L) + x1)))];        a reflected edge
     auto tmp2 = at::vec::VecMask<float,1>(tmp0 == tmp1);
-    tmp2.store(out_ptr8 + …, …(16));            truth values, each converted alone
+    tmp2.store(out_ptr8 + …, …(16));            a mask, each element converted alone
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _DIVIDES = re.compile(
 )
 _INDEX = re.compile(r"_ptr\d+\[static_cast<int64_t>\((?P<index>.{1,2000})\)\]")
 _FACTOR = r"(?<![\w.])(\d{{1,18}})L?\*{name}\b"
-#: A pointer to truth values.
-BOOLS = re.compile(r"\bbool\*\s*(?:__restrict__\s*)?(\w+)")
+#: A pointer to bools.
+_BOOLS = re.compile(r"\bbool\*\s*(?:__restrict__\s*)?(\w+)")
 STORED, READ = "VecMask::store", "VecMask::from"
 #: Backwards, or folded at an edge: flip, and F.pad with reflection or replication.
 _BACKWARDS = r"\(-\d{{1,18}}L\)\*{name}\b"
@@ -113,7 +113,7 @@ def one_at_a_time(source: str) -> list[OneAtATime]:
     found: dict[tuple[str, int | None], dict[str, int | None]] = defaultdict(dict)
     in_vectors, depth = 0, 0
     read = re.compile(rf"= (?:{'|'.join(_NO_VECTORS.findall(source)) or '(?!)'})\[")
-    masks = "|".join(BOOLS.findall(source)) or "(?!)"
+    masks = "|".join(_BOOLS.findall(source)) or "(?!)"
     mask = re.compile(rf"\.store\((?:{masks})\b|(VecMask<[^>]{{1,40}}>::from)\((?:{masks})\b")
     loops: list[_Open] = []
     parts: list[_Open] = []

@@ -145,16 +145,21 @@ def other_addresses(one: str, other: str) -> int:
 
     0 for other messages, and where the recordings are for other inputs.
     """
-    if recorded_for(one) is None or recorded_for(one) != recorded_for(other):
-        return 0
-    both = zip(_ADDRESS.findall(one), _ADDRESS.findall(other), strict=True)
-    return sum(before != after for before, after in both)
+    return _moved(one, other) or 0
 
 
 def same_addresses(one: str, other: str) -> bool:
     """Whether two recordings name the same inputs at the same addresses; of other messages not."""
-    same = recorded_for(one) is not None and recorded_for(one) == recorded_for(other)
-    return same and _ADDRESS.findall(one) == _ADDRESS.findall(other)
+    return _moved(one, other) == 0
+
+
+def _moved(one: str, other: str) -> int | None:
+    """Inputs at other addresses; None where the messages are no recordings of the same inputs."""
+    if recorded_for(one) is None or recorded_for(one) != recorded_for(other):
+        return None
+    pairs = zip(_ADDRESS.findall(one), _ADDRESS.findall(other), strict=True)
+    moved: int = sum(before != after for before, after in pairs)
+    return moved
 
 
 def moved_inputs(text: str) -> dict[str, tuple[StackFrame, ...]]:

@@ -175,15 +175,14 @@ def _along_one(
 ) -> Iterator[tuple[ast.Call, str, ast.expr, str | None]]:
     """Calls of these operators: the call, the name, the tensor, and the dimension if it is one."""
     for call in source.all(ast.Call):
-        owner, _, name = called(call).rpartition(".")
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else name
-        if name not in names or not covers(call, line) or not isinstance(call.func, ast.Attribute):
+        func = call.func
+        if not isinstance(func, ast.Attribute) or func.attr not in names or not covers(call, line):
             continue
-        given = [*call.args] if owner == "torch" else [call.func.value, *call.args]
+        given = call.args if dotted(func.value) == "torch" else [func.value, *call.args]
         dims = [each.value for each in call.keywords if each.arg == "dim"] or given[1:2]
         text = source.of(dims[0]) if dims else ""
         if given:
-            yield call, name, given[0], text if text.lstrip("-").isdecimal() else None
+            yield call, func.attr, given[0], text if text.lstrip("-").isdecimal() else None
 
 
 def distances_by_sums(source: Source, line: int) -> Changes:

@@ -15,9 +15,9 @@ its time for what it reads more than once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -43,6 +43,10 @@ class Attention(NamedTuple):
 
     scores: tuple[int, ...]
     line: str | None
+
+    @property
+    def elements(self) -> int:
+        return prod(self.scores)
 
 
 def in_steps(graph: Graph) -> Iterator[Attention]:
@@ -122,18 +126,9 @@ def plain_attention(tables: Tables) -> pl.DataFrame | None:
     """Table ``plain_attention``; None where no step was profiled."""
     if (ran := ran_generated(tables)) is None:
         return None
-    found: dict[str, dict[str | None, list[Attention]]] = {}
-    for key, graph in _graphs(tables):
-        for each in in_steps(graph):
-            found.setdefault(key, {}).setdefault(each.line, []).append(each)
-    elements = {
-        key: {line: {prod(each.scores) for each in mine} for line, mine in lines.items()}
-        for key, lines in found.items()
-    }
     rows = []
-    for row in _spent(tables, ran, elements):
-        mine = found[row["compile_key"]][row["line"]]
-        scores = list(max(mine, key=lambda each: prod(each.scores)).scores)
+    for row, mine in _spent(tables, ran, _by_line(tables, in_steps, "aten.bmm")):
+        scores = list(max(mine, key=lambda each: each.elements).scores)
         rows.append({**row, "calls": len(mine), "scores": scores})
     return from_rows("plain_attention", rows)
 
@@ -142,40 +137,42 @@ def repeated_heads(tables: Tables) -> pl.DataFrame | None:
     """Table ``repeated_heads``; None where no step was profiled."""
     if (ran := ran_generated(tables)) is None:
         return None
-    found: dict[str, dict[str | None, list[Repeated]]] = {}
-    for key, graph in _graphs(tables):
-        for each in repeated(graph):
-            found.setdefault(key, {}).setdefault(each.line, []).append(each)
-    elements = {
-        key: {line: {each.elements for each in mine} for line, mine in lines.items()}
-        for key, lines in found.items()
-    }
+    found = _by_line(tables, repeated, _ATTENTION)
     limits = tables["kernel_limits"].filter(stance="compiled", category="attention", bound="memory")
-    only = sum(map(len, elements.values())) == 1  # then all attention is this one's
+    only = sum(map(len, found.values())) == 1  # then all attention is this one's
     rows = []
-    for row in _spent(tables, ran, elements):
-        mine = found[row["compile_key"]][row["line"]]
+    for row, mine in _spent(tables, ran, found):
         times = max(each.times for each in mine)
-        reads = limits.filter(pl.col("pass").eq(row["pass"]))
+        own = pl.col("rank").eq_missing(pl.lit(row["rank"], dtype=pl.Int32))
+        reads = limits.filter(own, pl.col("pass").eq(row["pass"]))
         spared = float(reads["ms"].sum()) * (1 - 1 / times) if only else 0.0
         rows.append({**row, "copies": len(mine), "times": times, "spared_ms": spared})
     return from_rows("repeated_heads", rows)
 
 
-def _graphs(tables: Tables) -> Iterator[tuple[str, Graph]]:
-    graphs = tables["graphs"].filter(pl.col("kind").is_in(_GRAPHS))
+F = TypeVar("F", Attention, Repeated)
+#: Compile → line of the user's code → what its graph has there.
+Found = Mapping[str, Mapping[str | None, Sequence[F]]]
+
+
+def _by_line(tables: Tables, read: Callable[[Graph], Iterator[F]], word: str) -> Found[F]:
+    """What ``read`` finds in graphs of a forward or an inference; all that it may has ``word``."""
+    found: dict[str, dict[str | None, list[F]]] = {}
+    graphs = tables["graphs"].filter(
+        pl.col("kind").is_in(_GRAPHS), pl.col("text").str.contains(word, literal=True)
+    )
     for key, text in graphs.select("compile_key", "text").iter_rows():
-        yield key, read_graph(text or "")
+        for each in read(read_graph(text)):
+            found.setdefault(key, {}).setdefault(each.line, []).append(each)
+    return found
 
 
-def _spent(
-    tables: Tables, ran: pl.DataFrame, elements: Mapping[str, Mapping[str | None, set[int]]]
-) -> list[Row]:
-    """What generated kernels take that read or write tensors of these sizes, slowest first.
+def _spent(tables: Tables, ran: pl.DataFrame, found: Found[F]) -> list[tuple[Row, Sequence[F]]]:
+    """What generated kernels take that read or write tensors of as many elements, slowest first.
 
-    ``elements``: compile → line of the user's code → what to look for.
+    A row for each line where something was found, with all that was found there.
     """
-    if not elements:
+    if not found:
         return []
     scales = timed_scales(tables)
     code, origins = GeneratedCode(tables), Origins(tables)
@@ -184,9 +181,9 @@ def _spent(
     kernels = ran.group_by(keys, maintain_order=True).agg(pl.col("ms").sum())
     for kernel in kernels.sort("ms", descending=True, maintain_order=True).iter_rows(named=True):
         origin = origins.of_kernel(kernel)
-        lines = elements.get(origin["compile_key"]) if origin else None
-        if origin is None or lines is None:
+        if origin is None or origin["compile_key"] not in found:
             continue
+        lines: Mapping[str | None, Sequence[F]] = found[origin["compile_key"]]
         functions = code.functions(kernel["pass"], kernel["graph_key"], kernel["compile_id"])
         touched = {
             prod(size or 0 for size in argument.buffer.dims)
@@ -198,7 +195,7 @@ def _spent(
         }
         mine = [line for line in lines if line in (origin["user_lines"] or ())]
         for line in mine or ([*lines] if len(lines) == 1 else []):
-            if touched.isdisjoint(lines[line]):
+            if touched.isdisjoint(each.elements for each in lines[line]):
                 continue
             place = kernel["pass"], kernel["rank"], origin["compile_key"], line
             scale = scales.get(place[:2])
@@ -217,4 +214,5 @@ def _spent(
             row["ms"] = None if scale is None else row["ms"] + scale * kernel["ms"]
             row["kernel_names"].append(origin["kernel_name"])
             break
-    return sorted(spent.values(), key=lambda row: -row["profiled_ms"])
+    slowest = sorted(spent.values(), key=lambda row: -row["profiled_ms"])
+    return [(row, found[row["compile_key"]][row["line"]]) for row in slowest]

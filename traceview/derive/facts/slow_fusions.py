@@ -65,7 +65,7 @@ def slow_fusions(tables: Tables) -> pl.DataFrame | None:
             spent[f"{row['file']}:{row['line']}"] += row["ms"] or 0.0
         lines = origin.get("user_lines") or []
         shown = _shown(origin.get("source_code") or "")
-        reader = reader_at(eager, lines) if shown.get("looked_up") else None
+        reader = reader_at(eager, lines, READERS) if shown.get("looked_up") else None
         result.append(
             {
                 **dict(zip(where, key, strict=True)),
@@ -113,7 +113,7 @@ def fusion_times(
 
 
 def reader_at(
-    eager: Sequence[Row], known: Collection[str], operators: Collection[str] = READERS
+    eager: Sequence[Row], known: Collection[str], operators: Collection[str]
 ) -> tuple[str, str] | None:
     """The slowest of ``operators`` at one of the lines ``known``, and its line."""
     found = [

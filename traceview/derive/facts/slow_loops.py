@@ -52,10 +52,10 @@ from traceview.torchtext.triton_values import reduction, repeated_in_triton
 
 Row = dict[str, Any]
 RECOMPUTED, FEW_PROGRAMS = "recomputed", "few_programs"
-#: What truth values are kept for.
+#: What a mask is kept for.
 BACKWARD, RESULT = "backward", "result"
 #: Of one random number: ten rounds of Philox, and for a normal one Box and Muller's logarithm, root
-#: and cosine (c10/core/PhiloxRNGEngine.h). A truth value that is stored takes as a function does.
+#: and cosine (c10/core/PhiloxRNGEngine.h). A bool takes as long as a function to store.
 _INSTRUCTIONS = {"randn": 150, "rand": 80, "randint": 80, READ: 8}
 #: A function takes about as long for one element as vector code takes for this many.
 _VECTOR = 8
@@ -63,9 +63,10 @@ _VECTOR = 8
 _LONGEST = 10
 #: Of a shorter kernel most is what every launch takes.
 _SHORT_MS = 0.02
-#: Reason → operators that make loops so: those that read backwards or turn back at an edge, and a
-#: normalization whose groups are the innermost loop where channels are last.
-_MAKERS = {
+#: Reason → operators that make loops so: those that look up, that read backwards or turn back at an
+#: edge, and a normalization whose groups are the innermost loop where channels are last.
+_MAKERS: dict[str, tuple[str, ...]] = {
+    LOADED_INDEX: READERS,
     REVERSED: (
         *("flip", "fliplr", "flipud", "clamp"),
         *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3)),
@@ -83,7 +84,7 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
     """Table ``slow_loops``; None where no step was profiled."""
     if (kernels := ran_generated(tables)) is None:
         return None
-    origins, masks = Origins(tables), stored_masks(tables)
+    origins = Origins(tables)
     known: dict[tuple[str, _Launch], list[Row]] = {}
     # On a device, arithmetic mostly hides behind memory: the part of a kernel where it can't.
     limits = tables["kernel_limits"].filter(stance="compiled", bound="neither")
@@ -114,7 +115,6 @@ def slow_loops(tables: Tables) -> pl.DataFrame | None:
                 "count": kernel["count"] or 0.0,
                 "profiled_ms": kernel["ms"] or 0.0,
                 "shows": shows,
-                "masks": masks.get(origin["compile_key"], ()),
             }
             for fact in known[seen]
         )
@@ -222,8 +222,8 @@ def _reasons(source: str, launch: _Launch) -> Iterator[Row]:
         yield {"why": SYMBOLIC_INDEX, "functions": ["division"], "evaluations": None, "share": 1.0}
 
 
-class _Mask(NamedTuple):
-    """Truth values that a graph computes; ``kept`` for the backward, or as a result of the call."""
+class Mask(NamedTuple):
+    """A mask that a graph computes; ``kept`` for the backward, or as a result of the call."""
 
     bytes: int
     op: str
@@ -231,25 +231,20 @@ class _Mask(NamedTuple):
     kept: str | None
 
 
-def stored_masks(tables: Tables) -> dict[str, list[_Mask]]:
-    """By compile, the largest first."""
-    texts: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in tables["graphs"].filter(pl.col("kind").is_in(_WHOLE)).iter_rows(named=True):
-        if row["compile_key"] is not None:
-            texts[row["compile_key"]][row["kind"]] = row["text"] or ""
-    found = {}
-    for key, kinds in texts.items():
-        forward = read_graph(kinds.get("aot_forward") or kinds.get("aot_inference") or "")
-        results = read_graph(kinds.get("aot_joint") or "").outputs or forward.outputs
-        masks = []
-        for node in forward.operations:
-            if node.dtype == "bool" and node.user_line and node.bytes and not node.is_view:
-                kept: str | None = RESULT if node.name in results else BACKWARD
-                if "return" not in forward.uses(node.name):
-                    kept = None
-                masks.append(_Mask(node.bytes, node.op, node.user_line, kept))
-        found[key] = sorted(masks, key=lambda mask: -mask.bytes)
-    return found
+def masks_of(tables: Tables, compile_key: str) -> list[Mask]:
+    """Those of a compile's forward or inference that have a line, the largest first."""
+    graphs = tables["graphs"].filter(pl.col("kind").is_in(_WHOLE), compile_key=compile_key)
+    texts = dict(graphs.select("kind", "text").drop_nulls().iter_rows())
+    forward = read_graph(texts.get("aot_forward") or texts.get("aot_inference") or "")
+    results = read_graph(texts.get("aot_joint") or "").outputs or forward.outputs
+    found = []
+    for node in forward.operations:
+        if node.dtype == "bool" and node.user_line and node.bytes and not node.is_view:
+            kept: str | None = RESULT if node.name in results else BACKWARD
+            if "return" not in forward.uses(node.name):
+                kept = None
+            found.append(Mask(node.bytes, node.op, node.user_line, kept))
+    return sorted(found, key=lambda mask: -mask.bytes)
 
 
 def _recomputed(more: Sequence[Repeated], whole: int | None, vector: int = 1) -> Row:
@@ -294,6 +289,7 @@ class _Group:
         profiled = float(matched.filter(stance="eager")["ms"].sum())
         self._timed = float(parts["eager_ms"].sum()) / profiled if profiled else 1.0
         self._eager = eager
+        self._tables = tables
 
     def operators(self, function: str) -> list[Row]:
         """Eager executions of a function: those of the group, else of the whole step."""
@@ -306,24 +302,21 @@ class _Group:
                 found.append(row | {"ms": (row["ms"] or 0.0) * self._timed})
         return found
 
-    def reader(
-        self, known: Collection[str], operators: Collection[str] = READERS
-    ) -> tuple[str, str] | None:
-        """As the function ``reader_at``."""
-        return reader_at(self._eager, known, operators)
+    def reader(self, row: Row, known: Collection[str]) -> tuple[str, str] | None:
+        """What makes a kernel read where it does, or makes its mask, and the line of that.
 
-
-def _reads(row: Row, group: _Group, known: Collection[str]) -> tuple[str, str] | None:
-    """What makes the kernel read where it does, or makes the truth values, and its line."""
-    if row["why"] == MASKS:
-        mask = next((mask for mask in row["masks"] if mask.line in known), None)
-        if mask is None:
-            return None
-        row["kept"] = mask.kept
-        return group.reader([mask.line], _EXTREMES) or (mask.op.rpartition(".")[2], mask.line)
-    if row["why"] in _MAKERS:
-        return group.reader(known, _MAKERS[row["why"]])
-    return group.reader(known) if row["why"] == LOADED_INDEX or row.get("looked_up") else None
+        Of a mask what it is kept for goes into the ``row``.
+        """
+        if row["why"] == MASKS:
+            masks = self._tables.once(masks_of, row["compile_key"])
+            mask = next((mask for mask in masks if mask.line in known), None)
+            if mask is None:
+                return None
+            row["kept"] = mask.kept
+            extreme = reader_at(self._eager, [mask.line], _EXTREMES)
+            return extreme or (mask.op.rpartition(".")[2], mask.line)
+        makers = READERS if row.get("looked_up") else _MAKERS.get(row["why"], ())
+        return reader_at(self._eager, known, makers)
 
 
 def _priced(rows: list[Row], group: _Group) -> None:
@@ -336,11 +329,10 @@ def _priced(rows: list[Row], group: _Group) -> None:
         places = sorted((c for made in calls.values() for c in made), key=lambda c: -c["ms"])
         lines = [place for c in places if (place := f"{c['file']}:{c['line']}") in known]
         row["reader"] = None
-        if reader := _reads(row, group, known):
+        if reader := group.reader(row, known):
             row["reader"], line = reader
             lines.insert(len(lines) if row["why"] == RECOMPUTED else 0, line)
             row["reader_line"] = line
-        del row["masks"]
         row["user_lines"] = list(dict.fromkeys([*lines, *(row["user_lines"] or ())]))
         share, more, shows = row.pop("share"), row.pop("more", ()), row.pop("shows")
         at_most = (row["ms"] or 0.0) * min(1.0, share)
