@@ -317,6 +317,10 @@ class Session:
             from .shape_trials import write_shape_trials
 
             write_shape_trials(parts.torch, parts.recorder, parts.masks, device=device)
+        with self._last("ceilings", "other forms of operators"):
+            from .form_trials import write_form_trials
+
+            write_form_trials(parts.torch, parts.recorder, device=device)
 
     @contextmanager
     def _last(self, phase: str, what: str) -> Iterator[None]:

@@ -117,7 +117,7 @@ def _timed(torch: Any, work: Work, device: bool, deadline: float) -> Iterator[tu
     ]
     act = _act(torch, work, device)
     ways: dict[str, Callable[[], float]] = {}
-    clock = partial(_seconds, torch, device)
+    clock = partial(seconds_of, torch, device)
     base = partial(act, *operands)
     ways[AS_IT_IS] = partial(clock, base)
     ways.update(_others(torch, work, act, operands, device, clock))
@@ -322,7 +322,7 @@ def _attribute(owner: Any, name: str, value: object) -> Iterator[None]:
         setattr(owner, name, before)
 
 
-def _seconds(torch: Any, device: bool, act: Act) -> float:
+def seconds_of(torch: Any, device: bool, act: Act) -> float:
     """Seconds of a call; short ones are timed together."""
     calls, seconds = 1, _once(torch, device, act, 1)
     if seconds < _BATCH_S:

@@ -61,7 +61,7 @@ def last_traces(folder: Path, pid: int) -> Iterator[tuple[str, Path]]:
 
 def heaviest(trace: Path) -> dict[Work, float]:
     """The shapes with most operations in a trace, and how often a step has them."""
-    works = _works(_text(trace))
+    works = _works(text_of(trace))
     return {**_heaviest(works), **_heaviest(works, of=ALONG)}
 
 
@@ -71,7 +71,7 @@ def of_eager(trace: Path, *, device: bool) -> dict[Work, float]:
 
     Of attention the heaviest: in float32 it takes long next to products with more operations.
     """
-    text = _text(trace)
+    text = text_of(trace)
     separate, works = _SEPARATE in text, _works(text)
     attention = _heaviest(
         {
@@ -109,7 +109,8 @@ def has_mask(work: Work) -> bool:
     return work[4] in _MASKS.values()
 
 
-def _text(trace: Path) -> bytes:
+def text_of(trace: Path) -> bytes:
+    """Its first 64 MiB."""
     with gzip.open(trace) as file:
         return file.read(MOST_TRACE_BYTES)
 

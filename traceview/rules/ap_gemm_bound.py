@@ -76,6 +76,7 @@ FOLLOWS = frozenset(
         "ind-channels-last",
         "ind-expanded-product",
         "ind-extern-dominated",
+        "ind-other-form",
         "ind-slow-kernel",
         "ind-tf32-off",
     }

@@ -62,6 +62,7 @@ FOLLOWS = frozenset(
         "cap-cached-function",
         "cap-copy-in-eager",
         "ind-extern-dominated",
+        "ind-other-form",
         "ind-random-numbers",
         "ind-recomputed",
         "ind-scalar-loop",

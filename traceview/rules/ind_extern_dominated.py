@@ -87,7 +87,15 @@ from traceview.words.numbers import size
 
 CODE = "TV402"
 NEEDS = frozenset({"kernel_calls", "matched_kernels", "cpu_ops", "accounting", "graphs"})
-FOLLOWS = frozenset({"ap-debug-switch", "ind-slower-library", "ind-fft-length", "ind-strided-scan"})
+FOLLOWS = frozenset(
+    {
+        "ap-debug-switch",
+        "ind-slower-library",
+        "ind-fft-length",
+        "ind-other-form",
+        "ind-strided-scan",
+    }
+)
 SEVERITIES = ("warning", "info")
 EXPLAINS = frozenset({"library_choice", "launches_saved"})
 
@@ -105,16 +113,8 @@ _ELSE = {
         "Distances with p=1 can be (x[:, None] - y).abs().sum(-1), which has generated code and "
         "fuses with what reads it; Euclidean ones a product: |x|² + |y|² - 2·x·yᵀ."
     ),
-    "aten.avg_pool2d": (
-        "Windows of more than 25 elements have no generated code. Two poolings, (1, k) and (k, 1), "
-        "give the same averages in far fewer additions."
-    ),
     "aten.sort": "torch.kthvalue and topk find a quantile or a median without sorting all.",
-    "aten.multinomial": "Samples can be drawn by argmax(p / torch.empty_like(p).exponential_(1)).",
-    "aten._embedding_bag": "An embedding followed by a sum or mean has generated code.",
-    "aten._embedding_bag_forward_only": "An embedding and a sum or mean have generated code.",
     "aten.bincount": "Counts can be a scatter_add or a sum over a comparison.",
-    "aten.histc": "Counts can be a scatter_add of bucketized values.",
 }
 _REMEDIES = {"fast path": ("torch.backends.mha._is_fastpath_enabled=False",)}
 _APART = (

@@ -115,7 +115,7 @@ _TABLES = {
     ),
     _collected("memory peaks of eager and compiled steps"): ("memory",),
     _collected("what the device can do, measured at the run's end"): (
-        *("ceilings", "shape_trials", "shape_gains"),
+        *("ceilings", "shape_trials", "shape_gains", "form_trials"),
     ),
     POSTMORTEM: (
         "inputs", "jobs", "traces", "job_ranks", "job_frames", "job_waits", "job_divergence",

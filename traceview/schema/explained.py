@@ -76,6 +76,21 @@ MATCH_GROUPS = table("match_groups", "eager kernels and the compiled ones that r
     Column("how", pl.String, "weakest join in the group: line, forward, provenance, comment, operator, name, order"),
 )
 
+FORM_TRIALS = table("form_trials", "one other way to write an operator of the step, timed on its own shapes next to the operator after the last step; results agree but for rounding",
+    Column("pid", pl.Int64, "process id"),
+    Column("device", pl.String, "cuda:0, cpu"),
+    Column("op", pl.String, "aten operator, as the compiled step called it"),
+    Column("shape", pl.String, "sizes of the tensors that it was given"),
+    Column("settings", pl.String, "its other arguments, in order"),
+    Column("dtype", pl.String, "of the first of these tensors"),
+    Column("count", pl.Float64, "calls per step"),
+    Column("backward", pl.Boolean, "whether times include the backward"),
+    Column("way", pl.String, "the other way: one dimension at a time, Fourier transforms"),
+    Column("base", pl.Float64, "us of a call as it is, median"),
+    Column("value", pl.Float64, "us of a call in the other way, median"),
+    Column("clock", pl.String, "device or host"),
+)
+
 SHAPE_GAINS = table("shape_gains", "what another way to do the step's heaviest library work saves, measured on its own shapes",
     Column("kind", pl.String, "gemm, convolution, attention, fft, indexing (rows that are looked up), or along (a cumulative sum, a sort and the like along a dimension whose elements lie apart)"),
     Column("way", pl.String, "as in shape_trials"),

@@ -35,6 +35,7 @@ _CALL_COLUMNS = ("call_index", "step", "started_us", "host_ms", "compiles_inside
 _OPTIONAL = (
     ("ceilings", "ceiling"),
     ("shape_trials", "shape_trial"),
+    ("form_trials", "form_trial"),
     ("resets", "reset"),
     ("module_copies", "module_copies"),
     ("job_lengths", "job_length"),

@@ -1,0 +1,339 @@
+"""
+## What it finds
+An operator of ATen's or of a library that takes long, and whose result other operators of torch
+give in far less time: a pooling with a large window, a convolution with a long kernel, a running
+logarithm of sums, a full decomposition of which little is used.
+
+## Why it costs
+Inductor has no code of its own for these and calls the same kernel as eager does, so compiling
+changes nothing. Which way is fast depends on the sizes: a window of 15 by 15 adds up 225 elements
+for each result where two poolings along one dimension each add up 30; a kernel of 365 elements does
+365 products for each result where a Fourier transform does some 20. The operator does what it says.
+
+## Evidence
+At the script's end the operators that take longest in a compiled step are called again with the
+step's own sizes, strides, dtypes and settings on random data, as they are and in each other way
+that traceview knows, with the backward where the step has one. A way counts where its results agree
+with the operator's but for rounding. The saving is the difference as part of what the operator's
+kernels take in the step. Random results (`multinomial`) are not compared.
+
+## What to do
+Write it the other way: the finding says which, and what its price is. Compiled code fuses what is
+left, so it may save more.
+
+## Settings
+- `least_share`: part of the compiled step, 0 to 1, that the other way must save.
+
+## References
+- ATen/native/Linear.cpp, `_trilinear`
+- torch/_inductor/lowering.py, `fallback_handler`, `avg_pool2d`, `max_pool2d_with_indices`
+- ATen/native/Convolution.cpp, `_select_conv_backend`
+- https://docs.pytorch.org/docs/stable/generated/torch.fft.rfft.html
+- https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html
+- https://github.com/pytorch/pytorch/issues/92623
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from traceview.rules._gain import Timed, at_first, slowest_lines
+from traceview.rules.kit import (
+    MOST_EVIDENCE,
+    Evidence,
+    Finding,
+    Row,
+    Snippet,
+    Tables,
+    first_rank,
+    milliseconds,
+    percent,
+    rows,
+    severity,
+    step_ms,
+)
+from traceview.torchtext.fx import read_graph, tensor_sizes
+
+CODE = "TV455"
+NEEDS = frozenset({"form_trials", "matched_kernels", "step_counts"})
+SEVERITIES = ("warning", "info")
+
+#: A smaller gain is hard to tell from noise.
+LEAST_SHARE = 0.05
+#: What is left of a call's time where it is written the other way.
+_MOST_LEFT = 0.80
+_INVERSE, _SOLVE = "aten.linalg_inv_ex", "a solve"
+_PRODUCTS = frozenset({"aten.mm", "aten.bmm", "aten.addmm", "aten.baddbmm"})
+#: An inverse costs as much as a solve for this part of its columns.
+_FEW_COLUMNS = 0.5
+
+
+class _Way(NamedTuple):
+    """``name``: as the title says it; what to do, with the price; what to paste."""
+
+    name: str
+    what_to_do: str
+    code: str
+
+
+_WAYS = {
+    "one dimension at a time": _Way(
+        "two poolings, along one dimension each,",
+        "Pool along one dimension, then along the next: the result is the same.",
+        "y = F.max_pool2d(x, (1, k), 1, (0, k // 2))  # or F.avg_pool2d\n"
+        "y = F.max_pool2d(y, (k, 1), 1, (k // 2, 0))",
+    ),
+    "differences of running sums": _Way(
+        "differences of running sums",
+        "Take each window's sum as the difference of two running sums, whatever its size. "
+        "Rounding grows with the dimension's length.",
+        "sums = F.pad(x, (k // 2 + 1, k // 2)).cumsum(-1)\n"
+        "y = (sums[..., k:] - sums[..., :-k]) / k  # then the same along the next dimension",
+    ),
+    "a fixed window": _Way(
+        "a pooling with a fixed window",
+        "The sizes divide evenly: give the window instead of the size of the result.",
+        "y = F.avg_pool2d(x, (height // rows, width // columns))  # or F.max_pool2d",
+    ),
+    "sorted=False": _Way(
+        "topk(sorted=False)",
+        "Where the order of the largest values does not matter, don't ask for it.",
+        "values, indices = x.topk(k, sorted=False)",
+    ),
+    "max or min": _Way(
+        "max or min", "The largest one needs no topk.", "value, index = x.max(-1, keepdim=True)"
+    ),
+    "a sort": _Way(
+        "a sort", "Sort, and take what is wanted.", "values, indices = x.sort(-1)"
+    ),
+    "32-bit numbers": _Way(
+        "32-bit integers",
+        "Where the values fit into 32 bits, sort them so.",
+        "values, indices = x.int().sort(-1)",
+    ),
+    "a search in running sums": _Way(
+        "a search in running sums",
+        "Draw a number below the sum and look up where the running sum passes it. The draws have "
+        "the same distribution, not the same values.",
+        "sums = p.cumsum(-1)\n"
+        "u = torch.rand(p.shape[0], 1, device=p.device) * sums[:, -1:]\n"
+        "drawn = torch.searchsorted(sums, u, right=True)",
+    ),
+    "bincount": _Way(
+        "bincount",
+        "Compute each value's bin and count these. Values at a bin's very edge may fall into the "
+        "next one.",
+        "at = ((x - low) * (bins / (high - low))).long().clamp(0, bins - 1)\n"
+        "counts = torch.bincount(at.flatten(), minlength=bins)  # of values within",
+    ),
+    "the logarithm of a running sum": _Way(
+        "the logarithm of a running sum",
+        "Subtract the maximum, sum the exponentials and take the logarithm. Elements more than "
+        "about 85 below the maximum (float32) become -inf.",
+        "m = x.amax(-1, keepdim=True)\ny = (x - m).exp().cumsum(-1).log() + m",
+    ),
+    "a product with a triangle of ones": _Way(
+        "a product with a triangle of ones",
+        "A running sum of few elements is a matrix product. Make the triangle once.",
+        "ones = torch.ones(n, n).triu()  # once\ny = x @ ones",
+    ),
+    "eigenvalues of the product with itself": _Way(
+        "the eigenvalues of x.mT @ x",
+        "Singular values are their square roots. It halves the number of digits: only for "
+        "matrices that are far from singular, or in float64.",
+        "squares, v = torch.linalg.eigh(x.mT @ x)\ns = squares.clamp(min=0).sqrt()",
+    ),
+    "normal equations": _Way(
+        "the normal equations",
+        "Solve a.mT @ a. It halves the number of digits: only for matrices that are far from "
+        "singular, or in float64.",
+        "x = torch.linalg.solve(a.mT @ a, a.mT @ b)",
+    ),
+    _SOLVE: _Way(
+        "torch.linalg.solve",
+        "The inverse is only multiplied with few columns: solve for these, which is more precise "
+        "as well.",
+        "y = torch.linalg.solve(a, b)  # not torch.linalg.inv(a) @ b",
+    ),
+    "on the CPU": _Way(
+        "the CPU, with copies there and back,",
+        "The GPU does these one after the other. Do them on the CPU, or on all matrices of some "
+        "steps together.",
+        "found = torch.linalg.eigh(x.cpu())  # and .to(x.device)",
+    ),
+    "a Cholesky factor": _Way(
+        "the Cholesky factor of x.mT @ x",
+        "It gives the same columns up to their sign, in a few batched calls. It halves the number "
+        "of digits: only for columns that are far from dependent; twice in a row is safer.",
+        "r = torch.linalg.cholesky_ex(x.mT @ x, upper=True)[0]\n"
+        "q = torch.linalg.solve_triangular(r, x, upper=True, left=False)",
+    ),
+    "one matrix product and a sum": _Way(
+        "one matrix product and a sum",
+        "ATen's bilinear layer loops over one dimension. Multiply by the whole weight, then by the "
+        "other input, and sum: compiled code fuses the last two.",
+        "both = left @ layer.weight.movedim(1, 0).flatten(1)\n"
+        "both = both.unflatten(-1, (layer.out_features, -1))\n"
+        "y = (both * right.unsqueeze(-2)).sum(-1) + layer.bias",
+    ),
+    "a product and an addition": _Way(
+        "a product and an addition",
+        "The bias is the same for many rows, and the library gets a full copy of it. Multiply, "
+        "then add: compiled code fuses the addition with what follows.",
+        "y = torch.bmm(a, b) + bias  # not torch.baddbmm(bias, a, b)",
+    ),
+    "products of parts": _Way(
+        "products of parts, added up,",
+        "Few results each add up many products: do these in parts side by side.",
+        "parts = a.unflatten(1, (64, -1)).transpose(0, 1) @ b.unflatten(0, (64, -1))\n"
+        "y = parts.sum(0)",
+    ),
+    "multiplied and summed": _Way(
+        "a multiplication and a sum",
+        "Of a vector, write the product of elements and its sum: compiled code does both in one "
+        "kernel, with what is around it.",
+        "y = (a * b.mT).sum(-1, keepdim=True)  # not a @ b, where b has one column",
+    ),
+    "an embedding and a reduction": _Way(
+        "an embedding and a reduction",
+        "Bags have the same size: look the rows up and reduce them, which compiled code does in "
+        "one kernel.",
+        "y = F.embedding(bags, table).amax(1)  # or sum, mean",
+    ),
+    "two products": _Way(
+        "two matrix products",
+        "What each result takes of each element depends on the sizes alone: make the two matrices "
+        "once, by resizing an identity matrix.",
+        'rows = F.interpolate(torch.eye(h)[None, None], (new_h, h), mode="bilinear", '
+        "antialias=True)[0, 0]\ny = rows @ x @ columns.T",
+    ),
+    "Fourier transforms": _Way(
+        "Fourier transforms",
+        "A long kernel is a product of spectra. Results differ by rounding.",
+        "n = x.shape[-1] + 2 * pad  # or the next length with small factors\n"
+        "spectrum = torch.fft.rfft(F.pad(x, (pad, pad)), n) * torch.fft.rfft(weight, n).conj()\n"
+        "y = torch.fft.irfft(spectrum, n)[..., : n - k + 1]",
+    ),
+    "a convolution of fewer dimensions": _Way(
+        "a convolution of two dimensions",
+        "The kernel has one element in some dimension: fold that into the batch, or flatten it.",
+        "y = F.conv2d(x.flatten(3), weight[..., 0], bias, padding=(p, 0)).unflatten(3, (h, w))",
+    ),
+    "one matrix product": _Way(
+        "one matrix product",
+        "Patches do not overlap, so each is a row of a matrix.",
+        "patches = x.unflatten(3, (-1, k)).unflatten(2, (-1, k)).permute(0, 2, 4, 1, 3, 5)\n"
+        "y = patches.flatten(3) @ weight.flatten(1).T + bias  # channels last",
+    ),
+    "shifted products": _Way(
+        "a sum of shifted products",
+        "With few elements for each channel, write the sum: compiled code does it in one kernel, "
+        "with what is around it.",
+        "x = F.pad(x, (k - 1, 0))\n"
+        "y = sum(x[..., i : i + n] * weight[:, 0, i, None] for i in range(k))",
+    ),
+    "one group with zeros": _Way(
+        "one group, with zeros for the others' channels,",
+        "The library has fast code for one group only. Place the groups' weights on the diagonal "
+        "of one large one.",
+        "whole = torch.block_diag(*weight.flatten(1).chunk(groups))  # kernels of one element",
+    ),
+}  # fmt: skip
+
+
+def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Finding]:
+    """One finding for each operator and way, at the slowest call's line."""
+    step = step_ms(tables, "compiled")
+    ran = first_rank(rows(tables, "matched_kernels", stance="compiled"))
+    for (op, way), trials in _fastest(tables).items():
+        name = op.replace("::", ".")
+        mine = [
+            row
+            for row in ran
+            if not row["category"].startswith("generated")
+            and {name, f"{name}_backward"}.intersection(row["ops"] or ())
+        ]
+        if not step or not mine or way not in _WAYS:
+            continue
+        timed = Timed.of(tables, trials, sum(row["ms"] or 0.0 for row in mine))
+        if timed.saved < least_share * step:
+            continue
+        places = slowest_lines(mine)
+        words, short = _WAYS[way], name.removeprefix("aten.").removeprefix("_")
+        both = ", with the backward" if trials[0]["backward"] else ""
+        measured = timed.said("as it is", "the other way")
+        yield Finding(
+            code=CODE,
+            rule="ind-other-form",
+            severity=severity(tables, timed.saved),
+            title=(
+                f"{short}{at_first(*places)}: {words.name} would save "
+                f"{milliseconds(timed.saved)}, {percent(timed.saved / step)} of the step"
+            ),
+            explanation=(
+                f"Compiled code calls ATen's {short}, as eager does. The same result, written "
+                "another way, was timed on the step's own sizes."
+            ),
+            cost=timed.cost("these calls", f"{measured}{both}"),
+            confidence="measured",
+            location=places[0] if places else None,
+            evidence=tuple(map(_evidence, trials))[:MOST_EVIDENCE],
+            what_to_do=words.what_to_do,
+            snippet=Snippet("python", words.code),
+            also_at=tuple(places[1:4]),
+            weighs=True,
+        )
+
+
+def _fastest(tables: Tables) -> dict[tuple[str, str], list[Row]]:
+    """(operator, way) → calls for which that way is the fastest, and much faster than as it is.
+
+    With ``base_ms`` and ``ms`` of a step, as a row of ``shape_gains``.
+    """
+    best: dict[tuple[object, ...], Row] = {}
+    solves = not _inverses_are_multiplied(tables)
+    for row in first_rank(rows(tables, "form_trials")):
+        if row["value"] > _MOST_LEFT * row["base"] or (solves and row["way"] == _SOLVE):
+            continue
+        call = tuple(row[key] for key in ("op", "shape", "settings", "dtype"))
+        if call not in best or row["value"] < best[call]["value"]:
+            best[call] = row
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in best.values():
+        base_ms, ms = _of_step(row)
+        found[row["op"], row["way"]].append({**row, "base_ms": base_ms, "ms": ms})
+    return found
+
+
+def _of_step(row: Row) -> tuple[float, float]:
+    """ms of a step as it is and in the other way."""
+    return row["count"] * row["base"] / 1e3, row["count"] * row["value"] / 1e3
+
+
+def _evidence(row: Row) -> Evidence:
+    settings = f" ({row['settings']})" if row["settings"] else ""
+    base, other = map(milliseconds, _of_step(row))
+    return Evidence(
+        f"{row['op']} of {row['shape']}{settings}: {base} as it is, {other} as {row['way']}",
+        "form_trials",
+    )
+
+
+def _inverses_are_multiplied(tables: Tables) -> bool:
+    """Whether compiled code multiplies its inverses with few columns, and reads none otherwise."""
+    columns = []
+    for row in first_rank(rows(tables, "graphs", kind="post_grad")):
+        if _INVERSE not in (row["text"] or ""):
+            continue
+        graph = read_graph(row["text"])
+        made = (node.name for node in graph.operations if node.op == _INVERSE)
+        for name in (each for inverse in made for each in graph.users[inverse]):
+            size = tensor_sizes(graph.nodes[name].meta) or (0,)
+            for reader in (graph.nodes[each] for each in graph.users[name]):
+                result = tensor_sizes(reader.meta)
+                if reader.op not in _PRODUCTS or not result or name in graph.outputs:
+                    return False
+                columns.append(result[-1] / max(1, size[-1]))
+    return bool(columns) and max(columns) <= _FEW_COLUMNS
