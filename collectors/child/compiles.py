@@ -280,6 +280,41 @@ def _variables(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def unheard(torch: Any) -> Iterator[None]:
+    """What is compiled meanwhile is no part of the script: no log, cache or listener has it."""
+    handler: Any = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
+    lists = [getattr(handler, name, []) for name in ("start_callbacks", "end_callbacks")]
+    lists.append(logging.getLogger("torch.__trace").handlers)  # it heeds no level
+    heard, disabled = [list(each) for each in lists], logging.root.manager.disable
+    inductor, functorch = torch._inductor.config, torch._functorch.config
+    with ExitStack() as stack:
+        stack.enter_context(inductor.patch(fx_graph_cache=False, compile_threads=1))
+        if hasattr(functorch, "enable_autograd_cache"):
+            stack.enter_context(functorch.patch(enable_autograd_cache=False))
+        logging.disable(logging.CRITICAL)
+        try:
+            for each in lists:
+                each.clear()
+            yield
+        finally:
+            logging.disable(disabled)
+            for each, before in zip(lists, heard, strict=True):
+                each[:] = before
+
+
+def compiled(torch: Any, act: Callable[..., Any]) -> Callable[..., Any]:
+    """``act`` compiled by itself, as code of its own: torch counts variants by code."""
+
+    def call(*arguments: Any) -> Any:
+        return act(*arguments)
+
+    call.__code__ = copied(call.__code__)
+    compile_fn = getattr(torch.compile, "__wrapped__", torch.compile)
+    made: Callable[..., Any] = compile_fn(call, dynamic=False, fullgraph=True)
+    return made
+
+
 def _trigger(args: tuple[Any, ...]) -> str | None:
     """Name of torch's ``CallbackTrigger`` in the arguments of a callback."""
     about = args[0] if args else None

@@ -3,7 +3,8 @@
 The calls are those of the last profiler window of compiled steps, with their sizes, strides,
 dtypes and other arguments; the data are random. Those that take longest are made again as they are
 and in each other way, in turn, with the backward where the step has one: one ``form_trial`` event
-for each way whose results agree.
+for each way whose results agree. Ways that generated code makes one kernel of are compiled first;
+so are operators that only the eager steps call, because compiled ones have generated code for them.
 """
 
 from __future__ import annotations
@@ -12,22 +13,26 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from math import prod
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from .ceilings import free_bytes
-from .forms import FORMS, Act, Form
+from .compiles import compiled, unheard
+from .form import Act, Form, results_of
+from .forms import CALLS, FORMS
 from .recorder import Recorder
 from .shape_trials import seconds_of
 from .shape_works import last_traces, text_of
 
 BUDGET_S = 3.0
+#: Of what has to be compiled, which takes seconds each.
+COMPILING_S = 15.0
 ROUNDS = 3
-_MOST_CALLS = 8
+#: On a device, where calls are short and a trace does not say which take longest, more.
+_MOST_CALLS, _MOST_ON_DEVICE = 8, 24
 #: More than rounding, and less than another result.
 _LIMIT = 1e-2
 _NAMES = "|".join(sorted(name.removeprefix("aten::") for name in FORMS)).encode()
@@ -36,7 +41,7 @@ _EVENT = re.compile(
     rb'.{0,400}?"args": (\{[^}]*\})',
     re.DOTALL,
 )
-_BACKWARD = re.compile(rb'"name": "(aten::\w+)_backward"')
+_BACKWARD = re.compile(rb'evaluate_function: (\w+?)Backward\d*"|"name": "aten::(\w+)_backward"')
 _STEP = re.compile(rb'"traceview step (\d+)"')
 _DTYPES = {
     **{"float": "float32", "double": "float64", "bool": "bool"},
@@ -68,55 +73,101 @@ class Call(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """Calls of one operator with the same arguments: how many a step has; us of each (host)."""
+    """Calls of one operator with the same arguments: how many a step has; us of each (host).
+
+    ``own``: compiled steps call it, and have no generated code in its place.
+    """
 
     call: Call
     per_step: float
     host_us: float
     backward: bool
+    own: bool = True
+
+
+class Timed(NamedTuple):
+    """Median seconds of a call as it is and in another way, that compiled where it ``is_fused``."""
+
+    way: str
+    base: float
+    value: float
+    is_fused: bool
 
 
 def write_form_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
-    """Time the step's longest calls that can be written another way, for about 3 s."""
-    deadline = time.monotonic() + BUDGET_S
+    """Time the step's longest calls that can be written another way, for 3 s and 15 s at most."""
     traces = dict(last_traces(recorder.raw / "profile", recorder.pid))
-    found = calls_of(traces["compiled"], device=device) if "compiled" in traces else []
+    texts = {name: text_of(path) for name, path in traces.items()}
+    backwards = set().union(*map(_backwards, texts.values()))
+    found = {name: calls_of(text, backwards, device=device) for name, text in texts.items()}
+    own = found.get("compiled", [])
+    called = {each.call.op for each in own}
+    generated = [
+        each._replace(own=False)
+        for each in found.get("eager", ())
+        if each.call.op not in called and any(form.fused for form in FORMS[each.call.op])
+    ]
     where = f"cuda:{torch.cuda.current_device()}" if device else "cpu"
+    most = _MOST_ON_DEVICE if device else _MOST_CALLS
     with torch.no_grad(), torch.autocast("cuda" if device else "cpu", enabled=False):
-        for each in found:
-            if time.monotonic() >= deadline:
-                recorder.note("other forms", f"the time limit of {BUDGET_S:.0f} s was reached")
-                return
-            first = each.call.operands[0]
+        for each, timed in _trials(torch, recorder, own[:most], generated[:_MOST_CALLS], device):
             values = [text for text in each.call.arguments if isinstance(text, str) and text]
-            for way, base, seconds in _timed(torch, each, device, deadline):
-                recorder.write(
-                    "form_trial",
-                    device=where,
-                    op=each.call.op,
-                    shape=", ".join("x".join(map(str, one.size)) for one in each.call.operands),
-                    settings=", ".join(values),
-                    dtype=first.dtype,
-                    count=each.per_step,
-                    backward=each.backward,
-                    way=way,
-                    base=base * 1e6,
-                    value=seconds * 1e6,
-                    clock="device" if device else "host",
-                )
+            recorder.write(
+                "form_trial",
+                device=where,
+                op=each.call.op,
+                shape=", ".join("x".join(map(str, one.size)) for one in each.call.operands),
+                settings=", ".join(values),
+                dtype=each.call.operands[0].dtype,
+                count=each.per_step,
+                backward=each.backward,
+                own=each.own,
+                way=timed.way,
+                fused=timed.is_fused,
+                base=timed.base * 1e6,
+                value=timed.value * 1e6,
+                clock="device" if device else "host",
+            )
 
 
-def calls_of(trace: Path, *, device: bool) -> list[Calls]:
-    """The step's calls with other forms; those that take longest, on a device the largest."""
-    text = text_of(trace)
-    backwards = {name.decode() for name in _BACKWARD.findall(text)}
+def _trials(
+    torch: Any, recorder: Recorder, own: list[Calls], generated: list[Calls], device: bool
+) -> Iterator[tuple[Calls, Timed]]:
+    """As operators of torch first; then what has to be compiled, the longest calls first."""
+    deadline = time.monotonic() + BUDGET_S
+    for each in own:
+        if time.monotonic() >= deadline:
+            recorder.note("other forms", f"the time limit of {BUDGET_S:.0f} s was reached")
+            break
+        yield from ((each, timed) for timed in _timed(torch, each, device, deadline, fused=False))
+    deadline = time.monotonic() + COMPILING_S
+    with unheard(torch):
+        for each in sorted(own + generated, key=lambda each: -each.per_step * each.host_us):
+            if time.monotonic() >= deadline:
+                recorder.note("other forms", f"the time limit of {COMPILING_S:.0f} s was reached")
+                return
+            fused = _timed(torch, each, device, deadline, fused=True)
+            yield from ((each, timed) for timed in fused)
+
+
+def _backwards(text: bytes) -> set[str]:
+    """Operators that have a backward in a trace, as autograd's nodes spell them, or operators."""
+    return {_plain((one or other).decode()) for one, other in _BACKWARD.findall(text)}
+
+
+def _plain(name: str) -> str:
+    return name.partition("::")[2].replace("_", "").lower() or name.replace("_", "").lower()
+
+
+def calls_of(text: bytes, backwards: Collection[str], *, device: bool) -> list[Calls]:
+    """A trace's calls with other forms, the longest first, on a device the largest."""
     steps = max(1, len(set(_STEP.findall(text))))
     spent: dict[Call, list[float]] = defaultdict(list)
     for name, us, arguments in _outermost(text):
         if call := _call(name, arguments):
             spent[call].append(us)
     found = [
-        Calls(call, len(each) / steps, fmean(each), call.op in backwards)
+        Calls(call, len(each) / steps, fmean(each), _plain(call.op) in backwards)
         for call, each in spent.items()
     ]
 
@@ -124,7 +175,7 @@ def calls_of(trace: Path, *, device: bool) -> list[Calls]:
         size = sum(prod(one.size) for one in each.call.operands)
         return each.per_step * (size if device else each.host_us)
 
-    return sorted(found, key=cost, reverse=True)[:_MOST_CALLS]
+    return sorted(found, key=cost, reverse=True)
 
 
 def _outermost(text: bytes) -> Iterator[tuple[str, float, bytes]]:
@@ -167,29 +218,33 @@ def _value(kind: str, text: str) -> str:
 
 
 def _timed(
-    torch: Any, calls: Calls, device: bool, deadline: float
-) -> Iterator[tuple[str, float, float]]:
-    """(way, median seconds of the call as it is, and in that way) of ways whose results agree."""
-    arguments = _arguments(torch, calls.call, device)
+    torch: Any, calls: Calls, device: bool, deadline: float, *, fused: bool
+) -> Iterator[Timed]:
+    """All ways whose results agree; with ``fused`` those that are compiled."""
+    forms = [each for each in FORMS[calls.call.op] if each.fused >= fused]
+    arguments = _arguments(torch, calls.call, device) if forms else None
     if arguments is None:
         return
-    own = getattr(torch.ops.aten, calls.call.op.removeprefix("aten::"))
-    acts = {each.way: each.act for each in FORMS[calls.call.op] if _agrees(own, each, arguments)}
+    own = operator(torch, calls.call)
+    acts = {each.way: each.act for each in forms if _agrees(own, each, arguments)}
+    if fused:
+        acts = {way: compiled(torch, act) for way, act in acts.items()}
+    base = own if calls.own else compiled(torch, own)
     run = _with_backward if calls.backward else _forward
-    runs = {way: run(torch, act, arguments) for way, act in {"": own, **acts}.items()}
+    runs = {way: run(torch, act, arguments) for way, act in {"": base, **acts}.items()}
     samples: dict[str, list[float]] = {way: [] for way in runs}
     for turn in range(ROUNDS + 1 if acts else 0):
         for way, found in samples.items():
-            with suppress(RuntimeError):  # no backward, or too much memory
+            with suppress(Exception):  # no backward, too much memory, or not to be compiled
                 seconds = seconds_of(torch, device, runs[way])
                 if turn:  # the first one warms up
                     found.append(seconds)
         if turn and time.monotonic() > deadline:
             break
-    base = samples.pop("")
+    of_own = samples.pop("")
     for way, found in samples.items():
-        if base and found:
-            yield way, median(base), median(found)
+        if of_own and found:
+            yield Timed(way, median(of_own), median(found), fused)
 
 
 def _arguments(torch: Any, call: Call, device: bool) -> list[Any] | None:
@@ -201,17 +256,18 @@ def _arguments(torch: Any, call: Call, device: bool) -> list[Any] | None:
     where = "cuda" if device else "cpu"
     seed = torch.Generator(device=where).manual_seed(0)
     made: list[Any] = []
-    for each in call.arguments[: _most_arguments(torch, call.op)]:
+    for each in call.arguments[: _named(torch, call)[0]]:
         if isinstance(each, str):
             made.append(json.loads(each) if each else None)
             continue
         data = torch.empty(_extent(each), device=where).normal_(generator=seed)
         data = data.to(getattr(torch, each.dtype)).as_strided(each.size, each.stride)
         made.append(data)
-    if call.op == "aten::sort" and len(made) == 4:
-        del made[1]  # stable, an argument by name only
-    if call.op == "aten::multinomial":
+    if call.op in ("aten::multinomial", "aten::prod"):
         made[0] = made[0].abs()
+    if call.op.startswith("aten::scatter") and 0 not in made[2].stride():
+        rows = torch.randint(made[0].shape[made[1]], made[2].shape[:1], device=where)
+        made[2].copy_(rows.view(-1, *(1 for _ in made[2].shape[1:])))
     if call.op.startswith("aten::_embedding_bag"):
         weight, indices, offsets = made[:3]
         indices.random_(weight.shape[0], generator=seed)
@@ -220,11 +276,34 @@ def _arguments(torch: Any, call: Call, device: bool) -> list[Any] | None:
     return made
 
 
-def _most_arguments(torch: Any, op: str) -> int:
-    """Without those that results are written into."""
-    packet = getattr(torch.ops.aten, op.removeprefix("aten::"))
-    schemas = (getattr(packet, name)._schema for name in packet.overloads())
-    return max(sum(not each.is_out for each in schema.arguments) for schema in schemas)
+def _named(torch: Any, call: Call) -> tuple[int, list[str]]:
+    """How many arguments it has, without those that results are written into; names of the last.
+
+    Those are the ones that can't be given by position.
+    """
+    packet = getattr(torch.ops.aten, call.op.removeprefix("aten::"))
+    schemas = (getattr(packet, name)._schema.arguments for name in packet.overloads())
+    known = [[each for each in schema if not each.is_out] for schema in schemas]
+    given = [isinstance(each, Operand) for each in call.arguments]
+    for count in range(len(given), 0, -1):
+        for schema in known:
+            tensors = ["Tensor" in str(each.type) for each in schema[:count]]
+            asked = zip(given, tensors, strict=False)
+            if len(schema) >= count and all(had <= may for had, may in asked):
+                return count, [each.name for each in schema[:count] if each.kwarg_only]
+    return len(given), []
+
+
+def operator(torch: Any, call: Call) -> Act:
+    """The operator as it is, with the arguments as the trace has them."""
+    packet = getattr(torch.ops.aten, call.op.removeprefix("aten::"))
+    count, names = _named(torch, call)
+    first = count - len(names)
+
+    def by_name(*arguments: Any) -> Any:
+        return packet(*arguments[:first], **dict(zip(names, arguments[first:], strict=True)))
+
+    return CALLS.get(call.op) or (by_name if names else packet)
 
 
 def _extent(operand: Operand) -> int:
@@ -235,19 +314,15 @@ def _extent(operand: Operand) -> int:
 def _agrees(own: Act, form: Form, arguments: list[Any]) -> bool:
     """Whether it can be written so, and gives the same but for rounding."""
     try:
-        right, other = _flat(own(*arguments)), _flat(form.act(*arguments))
+        right, other = results_of(own(*arguments)), results_of(form.act(*arguments))
         if form.result is None:
             return True
-        first, second = form.alike(right[form.result]), form.alike(other[0])
+        first, second = (form.alike(each[form.result]) for each in (right, other))
         if first.shape != second.shape:
             return False
         return bool((first - second).abs().max() <= _LIMIT * first.abs().max())
     except (RuntimeError, TypeError, ValueError, IndexError):  # other arguments than it knows
         return False
-
-
-def _flat(results: Any) -> Sequence[Any]:
-    return results if isinstance(results, tuple | list) else (results,)
 
 
 def _forward(torch: Any, act: Act, arguments: list[Any]) -> Callable[[], object]:
@@ -269,7 +344,7 @@ def _with_backward(torch: Any, act: Act, arguments: list[Any]) -> Callable[[], o
 
     def run() -> object:
         with torch.enable_grad():
-            found = _flat(act(*leaves))[0]
+            found = results_of(act(*leaves))[0]
             return torch.autograd.grad(found, asked, torch.ones_like(found), allow_unused=True)
 
     return run

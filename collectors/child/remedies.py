@@ -14,7 +14,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -129,7 +129,7 @@ class Trials:
         self._recorder.write("trial_begin", name=name)
         try:
             self.current.prepare(Remedy.from_json(self._remedies[name]), self._control)
-        except (NotApplicable, NoFunction, NotPatched, ValueError) as why:
+        except (NotApplicable, NoFunction, NotPatched, LookupError, ValueError) as why:
             self.current.end("not_applicable", str(why))
         except Exception as error:  # noqa: BLE001 - the script must run whatever fails here
             self.current.end("failed", said(error))
@@ -257,9 +257,7 @@ class Trial:
             for function in functions()
             if id(function.__code__) in self._copies and id(function) not in changed
         ]
-        eager = remedy.named("eager")
-        names = {self._name_of(gate.original) for gate in control.gates}
-        unknown = set(eager) - names
+        unknown = set(remedy.named("eager")) - {self._name_of(g.original) for g in control.gates}
         if unknown and not self.throughout:  # what it names may come later
             raise NotApplicable(f"no compiled callable is named {sorted(unknown)[0]}")
         blocks = sorted(remedy.named("blocks"))
@@ -283,9 +281,9 @@ class Trial:
 
     def on(self) -> None:
         """Switch the settings on, until `off`."""
-        self._stack = ExitStack()
-        self._stack.enter_context(self.switched())
-        self._stack.enter_context(debug_in(None if self._timed else self.debug))
+        stack = self._stack = ExitStack()
+        stack.enter_context(self.switched())
+        stack.enter_context(debug_in(None if self._timed else self.debug))
 
     def off(self) -> None:
         """Back to the script's own."""
@@ -295,9 +293,8 @@ class Trial:
 
     def target(self, gate: Gate) -> Callable[..., Any]:
         """What the gate calls while this is on."""
-        if gate not in self._targets:
-            self._targets[gate] = self._guarded(gate)
-        return self._targets[gate]
+        found = self._targets[gate] = self._targets.get(gate) or self._guarded(gate)
+        return found
 
     def compiled(self, original: Any, how: Mapping[str, Any]) -> Callable[..., Any]:
         """``original``, compiled as the script does it but for the settings."""
@@ -351,8 +348,8 @@ class Trial:
                     __hash__ = plain.__hash__
 
                     def __eq__(self, other: object) -> bool:
-                        own = getattr(other, "_trial", None) is self._trial
-                        return own and bool(super().__eq__(other))
+                        same = super().__eq__(other)
+                        return bool(same) and getattr(other, "_trial", None) is self._trial
 
                 stack.callback(setattr, torch, name, plain)
                 setattr(torch, name, Own)
@@ -474,12 +471,11 @@ class Trial:
             try:
                 stack.enter_context(config.patch({setting.name: setting.value}))
             except (AttributeError, KeyError) as error:
-                what = f"{setting.owner}.{setting.name}"
-                raise NotApplicable(f"this torch has no setting {what}") from error
+                name = f"{setting.owner}.{setting.name}"
+                raise NotApplicable(f"this torch has no setting {name}") from error
         elif setting.kind == "attribute":
-            owner: Any = torch
-            for part in setting.owner.split(".")[1:]:
-                owner = getattr(owner, part, None)
+            within = setting.owner.split(".")[1:]
+            owner = reduce(lambda found, part: getattr(found, part, None), within, torch)
             if not hasattr(owner, setting.name):
                 raise NotApplicable(f"this torch has no {setting.owner}.{setting.name}")
             stack.callback(setattr, owner, setting.name, getattr(owner, setting.name))
@@ -492,6 +488,10 @@ class Trial:
             write(setting.value)
         elif setting.kind == "stance":
             stack.enter_context(stance_aside())
+        elif setting.kind == "form":
+            from .forms import in_place_of  # reads torch
+
+            stack.enter_context(in_place_of(setting.name, setting.value))
         elif setting.name == "channels_last":
             for gate in list(self._gates):
                 module = getattr(gate.original, "__self__", gate.original)

@@ -12,6 +12,7 @@
     static=ARGUMENT/ARGUMENT[]/…        these tensors (or all in it) are marked as staying put
     blocks=CLASS                        modules of this class are compiled, not what holds them
     compile=FUNCTION                    this function, or method CLASS.NAME, is compiled as well
+    form=OPERATOR:WAY                   the operator is written another way in compiled code
     env.NAME=VALUE                      an environment variable: tried in processes of its own
 
 A value is a Python literal; what is none is a string.
@@ -41,6 +42,7 @@ Kind = Literal[
     "blocks",
     "stance",
     "function",
+    "form",
 ]
 
 _COMPILE = ("mode", "dynamic", "backend", "fullgraph")
@@ -55,6 +57,7 @@ _PROCESS = (
 _AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}
 _AROUND |= {"channels_last": False}
 _PAD = re.compile(r"([A-Za-z_]\w*):(\d):(\d{1,9}(?:/\d{1,9}){0,63})")
+_FORM = re.compile(r"(aten\.[a-z_0-9]+):([\w ()-]+)")
 _ARGUMENTS = re.compile(r"[A-Za-z_]\w*(\[\])?(/[A-Za-z_]\w*(\[\])?){0,63}")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -132,6 +135,8 @@ def _named(name: str, value: Any) -> Setting | None:
         return Setting(name, name, value)  # type: ignore[arg-type]
     if name == "pad" and (pad := _PAD.fullmatch(str(value))):
         return Setting("pad", pad[1], (int(pad[2]), tuple(sorted({*map(int, pad[3].split("/"))}))))
+    if name == "form" and (form := _FORM.fullmatch(str(value))):
+        return Setting("form", form[1], form[2])
     if name == "static" and _ARGUMENTS.fullmatch(str(value)):
         return Setting("static", name, tuple(value.split("/")))
     if name.startswith("env."):

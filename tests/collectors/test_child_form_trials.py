@@ -47,15 +47,35 @@ _CALLS = [
     ("histc", [(1000,), 16, -1, 2], ["bincount"]),
     ("sort", [("i", 90), False, 0, True], ["32-bit numbers"]),
     ("sort", [(6, 90), 0], []),
+    ("scatter_add", [(9, 4), 0, ("i", 40, 4), (40, 4)], ["an expanded index"]),
+    (
+        "scatter_reduce_",
+        [(9, 4), 0, ("i", 40, 4), (40, 4), None, True],
+        ["an expanded index"],
+    ),
     ("linalg_inv_ex", [(3, 6, 6)], ["a solve"]),
     ("linalg_qr", [(3, 20, 6)], ["a Cholesky factor"]),
     (
         "_trilinear",
         [(6, 4), (5, 4, 3), (6, 3), [1, 3], [0], [1, 2], [2, 3]],
-        ["one matrix product and a sum"],
+        ["einsum"],
     ),
+    ("_trilinear", [(6, 5), (6, 4), (6, 3), [2, 3], [1, 3], [1, 2], [0]], ["einsum"]),
+    ("std", [(6, 50), [0], True, False], ["two passes"]),
+    ("var", [(6, 50), None, None, True], ["two passes"]),
+    ("var_mean", [(6, 5, 7), [1, 2], 0, False], ["two passes"]),
+    ("std_mean", [(6, 5, 7), [-1]], ["two passes"]),
+    ("native_layer_norm", [(6, 5, 7), [5, 7], (5, 7), None, 1e-5], ["two passes"]),
+    ("native_group_norm", [_IMAGES, (4,), (4,), 2, 4, 576, 2, 1e-5], ["two passes"]),
+    ("bmm", [(9, 3, 4), (9, 4, 2)], ["multiplied and summed"]),
+    ("bmm", [(9, 30, 4), (9, 4, 2)], []),
     ("_linalg_eigh", [(3, 6, 6)], []),
     ("mm", [(8, 8192), (8192, 16)], ["products of parts"]),
+    ("bmm", [(2, 8, 8192), (2, 8192, 16)], ["products of parts"]),
+    ("linalg_matrix_exp", [(5, 3, 3)], ["a fixed polynomial"]),
+    ("linalg_matrix_exp", [(5, 9, 9)], []),
+    ("prod", [(6, 20), 1, False], ["the exponential of a sum of logarithms"]),
+    ("prod", [(6, 20)], []),
     ("mm", [(8, 100), (100, 1)], ["multiplied and summed"]),
     ("bmm", [(3, 1, 20), (3, 20, 8)], ["multiplied and summed"]),
     ("_upsample_bilinear2d_aa", [_IMAGES, [10, 48], False], ["two products"]),
@@ -66,7 +86,7 @@ _CALLS = [
     ("_linalg_svd", [(3, 20, 6)], ["eigenvalues of the product with itself"]),
     ("_linalg_svd", [(3, 6, 6), False, False], ["eigenvalues of the product with itself"]),
     ("linalg_lstsq", [(3, 20, 6), (3, 20, 2)], ["normal equations"]),
-    ("baddbmm", [(4, "1", 6), (4, 5, 3), (4, 3, 6)], ["a product and an addition"]),
+    ("baddbmm", [(4, "1", 6), (4, 5, 3), (4, 3, 6), 1, 1], ["a product and an addition"]),
     ("baddbmm", [(4, 5, 6), (4, 5, 3), (4, 3, 6)], []),
     (
         "_embedding_bag_forward_only",
@@ -101,14 +121,14 @@ _CALLS = [
 
 def _operand(size):
     """``"1"`` is a dimension that repeats one element, ``("i", n)`` a vector of indices."""
-    if size[0] == "i":
-        return form_trials.Operand(size[1:], (1,), "int64")
+    dtype = "int64" if size[0] == "i" else "float32"
+    size = size[size[0] == "i" :]
     stride, step = [], 1
     for n in reversed(size):
         stride.append(0 if n == "1" else step)
         step *= int(n)
     sizes = tuple(5 if n == "1" else n for n in size)
-    return form_trials.Operand(sizes, tuple(reversed(stride)), "float32")
+    return form_trials.Operand(sizes, tuple(reversed(stride)), dtype)
 
 
 def _call(name, arguments):
@@ -123,7 +143,7 @@ def _call(name, arguments):
 def test_another_form_gives_the_same_result(name, arguments, ways):
     call = _call(name, arguments)
     made = form_trials._arguments(torch, call, False)
-    own = getattr(torch.ops.aten, name)
+    own = form_trials.operator(torch, call)
     fit = []
     for form in FORMS[call.op]:
         with suppress(NotImplementedError):
@@ -169,7 +189,10 @@ def raw(tmp_path):
 
 
 def test_calls_are_read_with_their_arguments_the_longest_first(raw):
-    pool, topk = form_trials.calls_of(raw / "profile" / "compiled-7.json.gz", device=False)
+    text = gzip.decompress((raw / "profile" / "compiled-7.json.gz").read_bytes())
+    backwards = form_trials._backwards(text + b'"name": "evaluate_function: ProdBackward1"')
+    assert backwards == {"avgpool2d", "prod"}
+    pool, topk = form_trials.calls_of(text, backwards, device=False)
     assert (pool.call.op, pool.per_step, pool.host_us, pool.backward) == (
         "aten::avg_pool2d", 0.5, 90.0, True
     )  # fmt: skip

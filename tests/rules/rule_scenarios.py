@@ -38,6 +38,7 @@ SILENT_TOO = {
     # anything left to do when the host comes to wait: that costs 0.3 % of the step.
     "ap-host-sync": "gpu/ap_host_sync gpu/transformer_training gpu/launch_bound gpu/cg_skip_cpu",
     "ap-launch-bound": "gpu/reduce_overhead gpu/gemm_bound",
+    "ind-reverse-jacobian": "healthy/mlp_training healthy/eval_no_grad",
     "ap-many-tensors": "bad/ap_call_overhead healthy/mlp_training healthy/lr_scheduler",
     "ap-not-in-model": "healthy/mlp_training healthy/lr_scheduler gpu/transformer_training",
     "bm-no-break-even": "bad/ap_gemm_bound",

@@ -7,6 +7,7 @@ from traceview.rules import ind_other_form
 POOL = {
     **{"op": "aten::avg_pool2d", "shape": "1x8x64x64", "settings": "[15, 15]"},
     **{"dtype": "float32", "count": 2.0, "backward": False, "base": 1000.0, "clock": "host"},
+    **{"own": True, "fused": False},
 }
 INVERSE = POOL | {"op": "aten::linalg_inv_ex", "shape": "64x64", "settings": ""}
 
@@ -56,6 +57,13 @@ def test_no_way_is_advised(make, values, kernel):
     assert found(make, ways(**values), **kernel) == []
 
 
+def test_generated_code_is_compared_with_what_it_computes(make):
+    trial = POOL | {"op": "aten::std", "own": False, "way": "two passes", "value": 300.0}
+    assert found(make, [trial], "aten.var") == []  # no generated kernel
+    (finding,) = found(make, [trial], "aten.var", category="generated_reduction")
+    assert "has a kernel of its own for std" in finding.explanation
+
+
 def graph(columns, reader="mm"):
     few = f'"f32[64, {columns}][{columns}, 1]cpu"'
     text = f"""
@@ -81,3 +89,20 @@ def graph(columns, reader="mm"):
 def test_a_solve_is_advised_where_inverses_are_only_multiplied(make, graphs, advised):
     trials = [INVERSE | {"way": "a solve", "value": 300.0}]
     assert bool(found(make, trials, "aten.linalg_inv_ex", graphs)) == advised
+
+
+def scatter(index):
+    text = f"""
+    def forward(self, arg0_1: "f32[40, 4][4, 1]cpu", arg1_1: "i64[40][1]cpu", arg2_1: "f32[9, 4][4, 1]cpu", arg3_1: "i64[40, 4][4, 1]cpu"):
+        unsqueeze: "i64[40, 1][1, 1]cpu" = torch.ops.aten.unsqueeze.default(arg1_1, 1)
+        repeat: "i64[40, 4][4, 1]cpu" = torch.ops.aten.repeat.default(unsqueeze, [1, 4])
+        scatter_add: "f32[9, 4][4, 1]cpu" = torch.ops.aten.scatter_add.default(arg2_1, 0, {index}, arg0_1)
+        return (scatter_add,)
+"""  # noqa: E501 - as torch writes it
+    return {"kind": "post_grad", "text": text}
+
+
+@pytest.mark.parametrize(("index", "advised"), [("repeat", True), ("arg3_1", False)])
+def test_a_view_of_the_index_is_advised_where_it_is_a_copy_of_a_column(make, index, advised):
+    trials = [POOL | {"op": "aten::scatter_add", "way": "an expanded index", "value": 300.0}]
+    assert bool(found(make, trials, "aten.scatter_add", [scatter(index)])) == advised

@@ -75,6 +75,36 @@ CHANGED = {
             return opening + (flow * 0.9).movedim(0, -1).contiguous().cumsum(dim=-1).movedim(-1, 0)
         """,
     ),
+    "a Jacobian of many outputs": (
+        "ind-reverse-jacobian",
+        "vmap(jacrev",
+        """
+        import torch
+        from torch.func import jacrev, vmap
+
+        def slope(points):
+            return vmap(jacrev(decoder))(points)
+        """,
+        """
+        import torch
+        from torch.func import jacrev, vmap
+
+        def slope(points):
+            return vmap(torch.func.jacfwd(decoder))(points)
+        """,
+    ),
+    "a Jacobian by the module's own name": (
+        "ind-reverse-jacobian",
+        "jacrev",
+        """
+        def slope(points):
+            return functorch.vmap(functorch.jacrev(decoder))(points)
+        """,
+        """
+        def slope(points):
+            return functorch.vmap(functorch.jacfwd(decoder))(points)
+        """,
+    ),
     "a matrix that is multiplied with a batch": (
         "ind-expanded-product",
         "matmul",

@@ -36,14 +36,15 @@ left, so it may save more.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from traceview.rules._gain import Timed, at_first, slowest_lines
+from traceview.rules._gain import Timed, at_first, locations, slowest_lines
 from traceview.rules.kit import (
     MOST_EVIDENCE,
     Evidence,
     Finding,
+    Location,
     Row,
     Snippet,
     Tables,
@@ -57,14 +58,21 @@ from traceview.rules.kit import (
 from traceview.torchtext.fx import read_graph, tensor_sizes
 
 CODE = "TV455"
-NEEDS = frozenset({"form_trials", "matched_kernels", "step_counts"})
+NEEDS = frozenset({"form_trials", "matched_kernels", "step_counts", "graphs"})
 SEVERITIES = ("warning", "info")
 
 #: A smaller gain is hard to tell from noise.
 LEAST_SHARE = 0.05
 #: What is left of a call's time where it is written the other way.
 _MOST_LEFT = 0.80
+_BY = {True: "calls ATen's {}, as eager does.", False: "has a kernel of its own for {}."}
+#: Random results can't be compared; and a solve needs what the inverse is multiplied with.
+_UNTRIED = frozenset({"a search in running sums", "a solve"})
 _INVERSE, _SOLVE = "aten.linalg_inv_ex", "a solve"
+_EXPANDED = "an expanded index"
+#: Operators that generated code has in another's place.
+_DECOMPOSED = {"aten.std": "aten.var", "aten.std_mean": "aten.var_mean"}
+_COPIES = frozenset({"aten.repeat", "aten.clone", "aten.expand", "aten.view", "aten.reshape"})
 _PRODUCTS = frozenset({"aten.mm", "aten.bmm", "aten.addmm", "aten.baddbmm"})
 #: An inverse costs as much as a solve for this part of its columns.
 _FEW_COLUMNS = 0.5
@@ -112,6 +120,12 @@ _WAYS = {
         "32-bit integers",
         "Where the values fit into 32 bits, sort them so.",
         "values, indices = x.int().sort(-1)",
+    ),
+    _EXPANDED: _Way(
+        "a view of the index",
+        "The index is the same in each column. Make it with expand, not with repeat: ATen then "
+        "takes whole rows.",
+        "rows = index.unsqueeze(1).expand(-1, columns)  # not .repeat(1, columns)",
     ),
     "a search in running sums": _Way(
         "a search in running sums",
@@ -170,13 +184,26 @@ _WAYS = {
         "r = torch.linalg.cholesky_ex(x.mT @ x, upper=True)[0]\n"
         "q = torch.linalg.solve_triangular(r, x, upper=True, left=False)",
     ),
-    "one matrix product and a sum": _Way(
-        "one matrix product and a sum",
-        "ATen's bilinear layer loops over one dimension. Multiply by the whole weight, then by the "
-        "other input, and sum: compiled code fuses the last two.",
-        "both = left @ layer.weight.movedim(1, 0).flatten(1)\n"
-        "both = both.unflatten(-1, (layer.out_features, -1))\n"
-        "y = (both * right.unsqueeze(-2)).sum(-1) + layer.bias",
+    "a fixed polynomial": _Way(
+        "a polynomial with scaling and squaring",
+        "ATen sorts the matrices by their norms on the host and multiplies them in the library. "
+        "With a bound of the norms, one polynomial does for all (here for norms up to 8). For "
+        "rotations (3 by 3, skew) there is Rodrigues' formula.",
+        "y = one + x / 16  # … Horner's scheme to the eighth power, products as sums\n"
+        "for _ in range(4):\n"
+        "    y = (y.unsqueeze(-1) * y.unsqueeze(-3)).sum(-2)",
+    ),
+    "the exponential of a sum of logarithms": _Way(
+        "the exponential of a sum of logarithms",
+        "For positive factors. The gradient of prod is two running products over all elements, "
+        "which are written to memory.",
+        "y = x.log().sum(dim).exp()  # not x.prod(dim)",
+    ),
+    "einsum": _Way(
+        "torch.einsum",
+        "ATen's bilinear layer loops over one dimension, forward and backward. Multiply by the "
+        "whole weight, then by the other input, and sum: compiled code fuses the last two.",
+        'y = torch.einsum("bi,oij,bj->bo", left, layer.weight, right) + layer.bias',
     ),
     "a product and an addition": _Way(
         "a product and an addition",
@@ -192,9 +219,9 @@ _WAYS = {
     ),
     "multiplied and summed": _Way(
         "a multiplication and a sum",
-        "Of a vector, write the product of elements and its sum: compiled code does both in one "
-        "kernel, with what is around it.",
-        "y = (a * b.mT).sum(-1, keepdim=True)  # not a @ b, where b has one column",
+        "Of a vector or of tiny matrices, write the product of elements and its sum: compiled "
+        "code does both in one kernel, with what is around it. In eager it is slower.",
+        "y = (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)  # not a @ b",
     ),
     "an embedding and a reduction": _Way(
         "an embedding and a reduction",
@@ -227,6 +254,13 @@ _WAYS = {
         "patches = x.unflatten(3, (-1, k)).unflatten(2, (-1, k)).permute(0, 2, 4, 1, 3, 5)\n"
         "y = patches.flatten(3) @ weight.flatten(1).T + bias  # channels last",
     ),
+    "two passes": _Way(
+        "the mean of squared differences",
+        "Generated code updates mean and variance together, element by element (Welford). With "
+        "the mean computed before, it is a plain sum.",
+        "mean = x.mean(dim, keepdim=True)\n"
+        "var = (x - mean).square().sum(dim) / (n - 1)  # std: its square root",
+    ),
     "shifted products": _Way(
         "a sum of shifted products",
         "With few elements for each channel, write the sum: compiled code does it in one kernel, "
@@ -249,19 +283,15 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     ran = first_rank(rows(tables, "matched_kernels", stance="compiled"))
     for (op, way), trials in _fastest(tables).items():
         name = op.replace("::", ".")
-        mine = [
-            row
-            for row in ran
-            if not row["category"].startswith("generated")
-            and {name, f"{name}_backward"}.intersection(row["ops"] or ())
-        ]
+        computed = {name, name.rstrip("_"), f"{name}_backward", _DECOMPOSED.get(name, name)}
+        mine = _kernels(ran, computed, trials[0])
         if not step or not mine or way not in _WAYS:
             continue
         timed = Timed.of(tables, trials, sum(row["ms"] or 0.0 for row in mine))
         if timed.saved < least_share * step:
             continue
-        places = slowest_lines(mine)
-        words, short = _WAYS[way], name.removeprefix("aten.").removeprefix("_")
+        places = slowest_lines(mine) or _lines(tables, computed)
+        words, short = _WAYS[way], name.removeprefix("aten.").strip("_")
         both = ", with the backward" if trials[0]["backward"] else ""
         measured = timed.said("as it is", "the other way")
         yield Finding(
@@ -273,8 +303,8 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
                 f"{milliseconds(timed.saved)}, {percent(timed.saved / step)} of the step"
             ),
             explanation=(
-                f"Compiled code calls ATen's {short}, as eager does. The same result, written "
-                "another way, was timed on the step's own sizes."
+                f"Compiled code {_BY[bool(trials[0]['own'])].format(short)} The same result, "
+                "written another way, was timed on the step's own sizes."
             ),
             cost=timed.cost("these calls", f"{measured}{both}"),
             confidence="measured",
@@ -282,6 +312,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             evidence=tuple(map(_evidence, trials))[:MOST_EVIDENCE],
             what_to_do=words.what_to_do,
             snippet=Snippet("python", words.code),
+            remedy=() if way in _UNTRIED else (f"form={name}:{way}",),
             also_at=tuple(places[1:4]),
             weighs=True,
         )
@@ -293,9 +324,10 @@ def _fastest(tables: Tables) -> dict[tuple[str, str], list[Row]]:
     With ``base_ms`` and ``ms`` of a step, as a row of ``shape_gains``.
     """
     best: dict[tuple[object, ...], Row] = {}
-    solves = not _inverses_are_multiplied(tables)
     for row in first_rank(rows(tables, "form_trials")):
-        if row["value"] > _MOST_LEFT * row["base"] or (solves and row["way"] == _SOLVE):
+        if row["value"] > _MOST_LEFT * row["base"]:
+            continue
+        if row["way"] in _CONDITIONS and not _CONDITIONS[row["way"]](tables):
             continue
         call = tuple(row[key] for key in ("op", "shape", "settings", "dtype"))
         if call not in best or row["value"] < best[call]["value"]:
@@ -310,6 +342,35 @@ def _fastest(tables: Tables) -> dict[tuple[str, str], list[Row]]:
 def _of_step(row: Row) -> tuple[float, float]:
     """ms of a step as it is and in the other way."""
     return row["count"] * row["base"] / 1e3, row["count"] * row["value"] / 1e3
+
+
+def _kernels(ran: list[Row], ops: Collection[str], trial: Row) -> list[Row]:
+    """Rows of ``matched_kernels`` that do the operator: library calls, or generated code.
+
+    Gradients of generated code have other operators: all that is at its lines.
+    """
+    mine = [
+        row
+        for row in ran
+        if row["category"].startswith("generated") != trial["own"]
+        and not set(ops).isdisjoint(row["ops"] or ())
+    ]
+    if trial["own"] or not trial["backward"]:
+        return mine
+    at = {(row["file"], row["line"]) for row in mine if row["line"]}
+    return [
+        row
+        for row in ran
+        if row in mine
+        or (row["category"].startswith("generated") and (row["file"], row["line"]) in at)
+    ]
+
+
+def _lines(tables: Tables, ops: Collection[str]) -> list[Location]:
+    """The lines of these operators in compiled graphs, where kernels have none."""
+    texts = (row["text"] or "" for row in first_rank(rows(tables, "graphs", kind="post_grad")))
+    nodes = (node for text in texts for node in read_graph(text).operations)
+    return locations(node.user_line for node in nodes if node.op in ops)
 
 
 def _evidence(row: Row) -> Evidence:
@@ -337,3 +398,25 @@ def _inverses_are_multiplied(tables: Tables) -> bool:
                     return False
                 columns.append(result[-1] / max(1, size[-1]))
     return bool(columns) and max(columns) <= _FEW_COLUMNS
+
+
+def _indices_are_repeated(tables: Tables) -> bool:
+    """Whether compiled code scatters by indices that are copies of one column, and by no others."""
+    found = []
+    for row in first_rank(rows(tables, "graphs", kind="post_grad")):
+        if "aten.scatter_" not in (row["text"] or ""):
+            continue
+        graph = read_graph(row["text"])
+        for node in graph.operations:
+            if not node.op.startswith(("aten.scatter_add", "aten.scatter_reduce")):
+                continue
+            index = graph.nodes[node.inputs[1]]
+            while index.op in _COPIES and (tensor_sizes(index.meta) or (1, 1))[-1] > 1:
+                index = graph.nodes[index.inputs[0]]
+            sizes = tensor_sizes(index.meta)
+            found.append(sizes is not None and (len(sizes) < 2 or sizes[-1] == 1))
+    return bool(found) and all(found)
+
+
+#: What has to be true of compiled code before a way is one.
+_CONDITIONS = {_SOLVE: _inverses_are_multiplied, _EXPANDED: _indices_are_repeated}

@@ -170,6 +170,18 @@ def as_one_product(source: Source, line: int) -> Changes:
             yield [(*source.span(node), f'torch.einsum("ij,...jk->...ik", {both})')]
 
 
+def in_forward_mode(source: Source, line: int) -> Changes:
+    """``jacrev(f)`` → ``jacfwd(f)``, of the same module."""
+    for node in source.all(ast.expr):
+        if covers(node, line):
+            match node:
+                case ast.Attribute(value=owner, attr="jacrev"):
+                    yield [(*source.span(node), f"{source.of(owner)}.jacfwd")]
+                case ast.Name("jacrev"):
+                    changed = (*source.span(node), "torch.func.jacfwd")
+                    yield [changed, *source.importing("torch")]
+
+
 def _along_one(
     source: Source, line: int, names: tuple[str, ...]
 ) -> Iterator[tuple[ast.Call, str, ast.expr, str | None]]:

@@ -156,6 +156,7 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
         Pattern(inside.called_apart),
     ),
     "ind-strided-scan": (Pattern(arithmetic.scanned_together),),
+    "ind-reverse-jacobian": (Pattern(arithmetic.in_forward_mode),),
     "ind-expanded-product": (Pattern(arithmetic.as_one_product),),
     "ind-plain-attention": (Pattern(arithmetic.without_weights),),
     "ind-wide-attention": (

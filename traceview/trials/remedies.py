@@ -84,6 +84,7 @@ _LINES = {
     ),
     "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
+    "form": "# write {0}: traceview explain ind-other-form",
     "stance": "torch.compiler.set_stance({1})  # in place of the stance that is set there",
     "compile": "{0} = torch.compile({0})  # or @torch.compile above its definition",
     "blocks": (
