@@ -29,8 +29,10 @@ from .shape_works import last_traces, text_of
 
 BUDGET_S = 3.0
 #: Of what has to be compiled, which takes seconds each.
-COMPILING_S = 15.0
+COMPILING_S = 8.0
 ROUNDS = 3
+#: Part of a step on a host that a call has to take.
+_LEAST_SHARE = 0.03
 #: On a device, where calls are short and a trace does not say which take longest, more.
 _MOST_CALLS, _MOST_ON_DEVICE = 8, 24
 #: More than rounding, and less than another result.
@@ -42,7 +44,7 @@ _EVENT = re.compile(
     re.DOTALL,
 )
 _BACKWARD = re.compile(rb'evaluate_function: (\w+?)Backward\d*"|"name": "aten::(\w+)_backward"')
-_STEP = re.compile(rb'"traceview step (\d+)"')
+_STEP = re.compile(rb'"traceview step (\d+)".{0,200}?"dur": ([\d.]+)', re.DOTALL)
 _DTYPES = {
     **{"float": "float32", "double": "float64", "bool": "bool"},
     **{"c10::BFloat16": "bfloat16", "c10::Half": "float16"},
@@ -95,7 +97,7 @@ class Timed(NamedTuple):
 
 
 def write_form_trials(torch: Any, recorder: Recorder, *, device: bool) -> None:
-    """Time the step's longest calls that can be written another way, for 3 s and 15 s at most."""
+    """Time the step's longest calls that can be written another way, for 3 s and 8 s at most."""
     traces = dict(last_traces(recorder.raw / "profile", recorder.pid))
     texts = {name: text_of(path) for name, path in traces.items()}
     backwards = set().union(*map(_backwards, texts.values()))
@@ -161,7 +163,8 @@ def _plain(name: str) -> str:
 
 def calls_of(text: bytes, backwards: Collection[str], *, device: bool) -> list[Calls]:
     """A trace's calls with other forms, the longest first, on a device the largest."""
-    steps = max(1, len(set(_STEP.findall(text))))
+    lengths = {number: float(us) for number, us in _STEP.findall(text)}
+    steps, step_us = max(1, len(lengths)), fmean(lengths.values()) if lengths else 0.0
     spent: dict[Call, list[float]] = defaultdict(list)
     for name, us, arguments in _outermost(text):
         if call := _call(name, arguments):
@@ -175,7 +178,8 @@ def calls_of(text: bytes, backwards: Collection[str], *, device: bool) -> list[C
         size = sum(prod(one.size) for one in each.call.operands)
         return each.per_step * (size if device else each.host_us)
 
-    return sorted(found, key=cost, reverse=True)
+    least = 0.0 if device else _LEAST_SHARE * step_us
+    return sorted((each for each in found if cost(each) >= least), key=cost, reverse=True)
 
 
 def _outermost(text: bytes) -> Iterator[tuple[str, float, bytes]]:

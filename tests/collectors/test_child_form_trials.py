@@ -179,9 +179,12 @@ def raw(tmp_path):
         _event("aten::avg_pool2d_backward", 100.0, 90.0, [image, image, [15, 15]]),
         _event("aten::topk", 200.5, 40.0, [row, 20, -1, True, True]),
         _event("aten::topk", 201.0, 30.0, [row, 20, -1, True, True, row]),
-        _event("aten::mul", 300.0, 900.0, [row, row]),
+        _event("aten::topk", 300.0, 2.0, [row, 30, -1, True, True]),  # no part of a step
     ]
-    marks = [{"ph": "X", "name": f"traceview step {n}", "args": {}} for n in (1, 2)]
+    marks = [
+        {"ph": "X", "name": f"traceview step {n}", "ts": 1.0, "dur": 400.0, "args": {}}
+        for n in (1, 2)
+    ]
     text = json.dumps({"traceEvents": [*marks, *events]}, indent=2)
     (tmp_path / "profile").mkdir()
     (tmp_path / "profile" / "compiled-7.json.gz").write_bytes(gzip.compress(text.encode()))

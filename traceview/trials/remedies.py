@@ -48,6 +48,10 @@ CUDAGRAPH_MEMORY = (
 AUTOTUNING = "compile time: kernels are timed while compiling"
 #: What a setting costs in something other than time, by the beginning of the setting.
 _PRICES = {
+    r"form=.*(normal equations|eigenvalues of|a Cholesky)": "precision: half of the digits",
+    r"form=.*(sum of logarithms)": "only for positive factors",
+    r"form=.*(32-bit)": "only for values that fit into 32 bits",
+    r"form=.*(fixed polynomial)": "only for matrices with norms up to 8",
     r"float32_matmul_precision=(high|medium)|torch\.backends\..*allow_tf32=True": (
         "precision: float32 products are computed in TF32 or bfloat16"
     ),
@@ -84,7 +88,7 @@ _LINES = {
     ),
     "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
-    "form": "# write {0}: traceview explain ind-other-form",
+    "form": "# {0}: the finding of ind-other-form has the code",
     "stance": "torch.compiler.set_stance({1})  # in place of the stance that is set there",
     "compile": "{0} = torch.compile({0})  # or @torch.compile above its definition",
     "blocks": (
