@@ -58,13 +58,15 @@ def _narrow(x: Any, *settings: Any) -> Any:
     *("scatter_reduce", "scatter_reduce_", "scatter_add", "scatter_add_"),
     way="an expanded index",
 )
-def _rows_at_once(x: Any, dim: int, index: Any, source: Any, *settings: Any) -> Any:
+def _rows_at_once(
+    x: Any, dim: int, index: Any, source: Any, how: Any = "", include_self: bool = True
+) -> Any:
     """Of an index that is the same in each column: ATen adds whole rows where it is a view."""
     need(dim == 0, index.dim() == 2, 0 not in index.stride(), index.shape[1] > 1)
     index = index[:, 0].contiguous().unsqueeze(1).expand(index.shape)
-    if not settings:
+    if how == "":
         return x.scatter_add(0, index, source)
-    return x.scatter_reduce(0, index, source, settings[0] or REDUCED, include_self=settings[1])
+    return x.scatter_reduce(0, index, source, how or REDUCED, include_self=include_self)
 
 
 @form("multinomial", way="a search in running sums", result=None)
@@ -96,6 +98,12 @@ def _triangle(x: Any, dim: int, *_: Any) -> Any:
     need(n <= _MOST_SUMMED, dim >= x.dim() - 2)
     ones = torch.ones(n, n, dtype=x.dtype, device=x.device).tril()
     return x @ ones.T if dim == x.dim() - 1 else ones @ x
+
+
+@form("_linalg_svd", way="full_matrices=False", result=1)
+def _thin(x: Any, full: bool = False, vectors: bool = True, *_: Any) -> Any:
+    need(full, vectors, x.shape[-2] != x.shape[-1])
+    return torch.linalg.svd(x, full_matrices=False)
 
 
 @form("_linalg_svd", way="eigenvalues of the product with itself", result=1)

@@ -57,7 +57,7 @@ _PROCESS = (
 _AROUND = {"no_grad": False, "inference_mode": False, "autocast": True, "sdpa": True}
 _AROUND |= {"channels_last": False}
 _PAD = re.compile(r"([A-Za-z_]\w*):(\d):(\d{1,9}(?:/\d{1,9}){0,63})")
-_FORM = re.compile(r"(aten\.[a-z_0-9]+):([\w ()-]+)")
+_FORM = re.compile(r"(aten\.[a-z_0-9]+):([\w ()=-]+)")
 _ARGUMENTS = re.compile(r"[A-Za-z_]\w*(\[\])?(/[A-Za-z_]\w*(\[\])?){0,63}")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 

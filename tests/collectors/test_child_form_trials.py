@@ -83,6 +83,7 @@ _CALLS = [
     ("logcumsumexp", [(6, 50), 1], ["the logarithm of a running sum"]),
     ("cumsum", [(6, 50), -1], ["a product with a triangle of ones"]),
     ("cumsum", [(6, 50), 0], ["a product with a triangle of ones"]),
+    ("_linalg_svd", [(3, 20, 6), True, True], ["full_matrices=False"]),
     ("_linalg_svd", [(3, 20, 6)], ["eigenvalues of the product with itself"]),
     ("_linalg_svd", [(3, 6, 6), False, False], ["eigenvalues of the product with itself"]),
     ("linalg_lstsq", [(3, 20, 6), (3, 20, 2)], ["normal equations"]),

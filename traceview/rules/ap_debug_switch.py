@@ -2,8 +2,9 @@
 ## What it finds
 A switch of torch's for finding errors that is on while the steps run: anomaly detection, autograd's
 profiler, Inductor's `nan_asserts`, `CUDA_LAUNCH_BLOCKING=1`, `PYTORCH_NO_CUDA_MEMORY_CACHING`,
-deterministic algorithms, `torch.backends.cudnn.enabled = False`. And backends of attention that are
-switched off, so that it runs as separate operators.
+deterministic algorithms, `torch.backends.cudnn.enabled = False`. Variables that keep MKL, oneDNN or
+ATen from a CPU's wider vectors (`MKL_CBWR=COMPATIBLE`). And backends of attention that are switched
+off, so that it runs as separate operators.
 
 ## Why it costs
 Anomaly detection looks for NaN in every gradient and reads the answer, so the host waits for the
@@ -14,7 +15,8 @@ Deterministic writes by index (`index_add`, `index_put`, `scatter_add`) sort the
 Inductor leaves them to that operator. Without cuDNN a convolution is unfolded and multiplied sample
 by sample, an LSTM run cell by cell. Without its fused backends `scaled_dot_product_attention` is
 two products and a softmax, and the whole matrix of scores goes through memory, of half precision
-too in float32. Eager and compiled steps pay alike, and compiling gains less than it could.
+too in float32. MKL's code for old CPUs multiplies at half of the rate or less. Eager and compiled
+steps pay alike, and compiling gains less than it could.
 
 ## Evidence
 The value of the switch when the steps began to be timed. Of anomaly detection, also its checks in
@@ -36,6 +38,7 @@ separate operators of an earlier run.
 ## References
 - https://docs.pytorch.org/docs/stable/autograd.html
 - https://docs.pytorch.org/docs/stable/notes/cuda.html
+- https://github.com/Deep-MI/FastSurfer/pull/892
 - https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
 - https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html
 - torch/autograd/anomaly_mode.py
@@ -102,6 +105,27 @@ _SWITCHES = {
         "PYTORCH_NO_CUDA_MEMORY_CACHING is set",
         "Each tensor on the GPU is a cudaMalloc and a cudaFree, which waits for the GPU.",
         "Unset it outside of debugging.",
+    ),
+    "MKL_CBWR": (
+        "MKL_CBWR keeps MKL from this CPU's vectors",
+        "With this value, MKL's matrix products run the code of old CPUs, for the same results on "
+        "all of them: at a half of their rate or less.",
+        "Drop it, or set MKL_CBWR=AUTO (AVX2 for the same results on newer CPUs).",
+    ),
+    "MKL_ENABLE_INSTRUCTIONS": (
+        "MKL_ENABLE_INSTRUCTIONS keeps MKL from this CPU's vectors",
+        "MKL's matrix products run the code of old CPUs.",
+        "Drop it.",
+    ),
+    "ONEDNN_MAX_CPU_ISA": (
+        "ONEDNN_MAX_CPU_ISA keeps oneDNN from this CPU's vectors",
+        "oneDNN's convolutions and products run the code of old CPUs.",
+        "Drop it.",
+    ),
+    "ATEN_CPU_CAPABILITY": (
+        "ATEN_CPU_CAPABILITY=default keeps torch from this CPU's vectors",
+        "ATen's kernels, and Inductor's, are compiled for any CPU.",
+        "Drop it.",
     ),
     "deterministic_algorithms": (
         "Deterministic algorithms are on",

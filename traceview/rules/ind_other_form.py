@@ -71,7 +71,16 @@ _UNTRIED = frozenset({"a search in running sums", "a solve"})
 _INVERSE, _SOLVE = "aten.linalg_inv_ex", "a solve"
 _EXPANDED = "an expanded index"
 #: Operators that generated code has in another's place.
-_DECOMPOSED = {"aten.std": "aten.var", "aten.std_mean": "aten.var_mean"}
+_DECOMPOSED = {
+    "aten.std": ("aten.var",),
+    "aten.std_mean": ("aten.var_mean",),
+    "aten.native_layer_norm": ("aten.var_mean",),
+    "aten.native_group_norm": ("aten.var_mean",),
+    "aten.max_pool2d_with_indices": (
+        "prims._low_memory_max_pool_with_offsets",
+        "prims._low_memory_max_pool2d_with_offsets",
+    ),
+}
 _COPIES = frozenset({"aten.repeat", "aten.clone", "aten.expand", "aten.view", "aten.reshape"})
 _PRODUCTS = frozenset({"aten.mm", "aten.bmm", "aten.addmm", "aten.baddbmm"})
 #: An inverse costs as much as a solve for this part of its columns.
@@ -152,6 +161,12 @@ _WAYS = {
         "a product with a triangle of ones",
         "A running sum of few elements is a matrix product. Make the triangle once.",
         "ones = torch.ones(n, n).triu()  # once\ny = x @ ones",
+    ),
+    "full_matrices=False": _Way(
+        "svd(full_matrices=False)",
+        "Without it, U or V is completed to a square matrix. The columns that go with singular "
+        "values are the same.",
+        "u, s, vh = torch.linalg.svd(x, full_matrices=False)",
     ),
     "eigenvalues of the product with itself": _Way(
         "the eigenvalues of x.mT @ x",
@@ -283,7 +298,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
     ran = first_rank(rows(tables, "matched_kernels", stance="compiled"))
     for (op, way), trials in _fastest(tables).items():
         name = op.replace("::", ".")
-        computed = {name, name.rstrip("_"), f"{name}_backward", _DECOMPOSED.get(name, name)}
+        computed = {name, name.rstrip("_"), f"{name}_backward", *_DECOMPOSED.get(name, ())}
         mine = _kernels(ran, computed, trials[0])
         if not step or not mine or way not in _WAYS:
             continue
@@ -312,7 +327,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
             evidence=tuple(map(_evidence, trials))[:MOST_EVIDENCE],
             what_to_do=words.what_to_do,
             snippet=Snippet("python", words.code),
-            remedy=() if way in _UNTRIED else (f"form={name}:{way}",),
+            remedy=() if way in _UNTRIED else (f"form={name.rstrip('_')}:{way}",),
             also_at=tuple(places[1:4]),
             weighs=True,
         )

@@ -12,6 +12,8 @@ from traceview.tables import Tables, from_rows
 from traceview.torchtext import marks
 from traceview.torchtext.fx import read_graph
 
+#: Instructions that all CPUs of 64 bits have, or had before 2011.
+_OLD_INSTRUCTIONS = ("COMPATIBLE", "SSE2", "SSE3", "SSSE3", "SSE4_1", "SSE4_2", "SSE41")
 #: Values with which a switch of table ``environment`` slows the steps; None: any.
 _SLOW = {
     "autograd.detect_anomaly": ("True",),
@@ -21,7 +23,18 @@ _SLOW = {
     "cudnn.enabled": ("False",),
     "CUDA_LAUNCH_BLOCKING": ("1",),
     "PYTORCH_NO_CUDA_MEMORY_CACHING": None,
+    "MKL_CBWR": _OLD_INSTRUCTIONS,
+    "MKL_ENABLE_INSTRUCTIONS": _OLD_INSTRUCTIONS,
+    "ONEDNN_MAX_CPU_ISA": _OLD_INSTRUCTIONS,
+    "ATEN_CPU_CAPABILITY": ("default",),
 }
+#: What keeps a library, or ATen, from a CPU's wider vectors.
+_OF_LIBRARIES = {
+    "MKL_CBWR": ("gemm",),
+    "MKL_ENABLE_INSTRUCTIONS": ("gemm",),
+    "ONEDNN_MAX_CPU_ISA": ("gemm", "convolution"),
+}
+_OF_HOST = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
 _NO_CACHING = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 _OF_DEVICE = ("CUDA_LAUNCH_BLOCKING", _NO_CACHING, "cudnn.enabled")
 #: Operators that run because of a switch, and no other way: writes by index that sort it first,
@@ -40,6 +53,8 @@ _BACKENDS = ("cuda.flash_sdp", "cuda.mem_efficient_sdp", "cuda.cudnn_sdp")
 _TAKE = {"float": _BACKENDS[1:2], "c10::BFloat16": _BACKENDS, "c10::Half": _BACKENDS}
 #: A fused backend that saves less of attention's time than this is none that slows the step.
 _LEAST_GAIN = 0.05
+#: Of libraries that do less of a step it is not worth speaking.
+_LEAST_WORK = 0.05
 #: Products of attention are batched; others at its line are of something else there.
 _BATCHED = frozenset({"aten.bmm", "aten.baddbmm"})
 _LIBRARY = ("gemm", "convolution", "attention", "communication")
@@ -78,7 +93,9 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
         row = known.get(name)
         if row is None or (slow is not None and row["value"] not in slow):
             continue
-        if name in _OF_DEVICE and not on_device:
+        if (name in _OF_DEVICE and not on_device) or (name in _OF_HOST and on_device):
+            continue
+        if name in _OF_LIBRARIES and not _has_work(tables, _OF_LIBRARIES[name]):
             continue
         site = first(tables, "setting_sites", name=name) or {}
         more = checked.get(name, {})
@@ -103,6 +120,13 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
     if known and (attention := _separate_attention(tables, known, on_device)):
         found.append({**head, **attention})
     return from_rows("slow_switches", found)
+
+
+def _has_work(tables: Tables, categories: Sequence[str]) -> bool:
+    """Whether a compiled step spends a notable part of its time in libraries of these kinds."""
+    ran = frame(tables, "kernel_groups", stance="compiled")
+    theirs = ran.filter(pl.col("category").is_in(categories))
+    return float(theirs["ms"].sum()) > _LEAST_WORK * float(ran["ms"].sum())
 
 
 def _separate_attention(tables: Tables, known: Mapping[str, Row], on_device: bool) -> Row | None:
