@@ -60,8 +60,12 @@ def test_no_way_is_advised(make, values, kernel):
 def test_generated_code_is_compared_with_what_it_computes(make):
     trial = POOL | {"op": "aten::std", "own": False, "way": "two passes", "value": 300.0}
     assert found(make, [trial], "aten.var") == []  # no generated kernel
-    (finding,) = found(make, [trial], "aten.var", category="generated_reduction")
+    (finding,) = found(make, [trial], "aten.var", category="generated_reduction", ms=3.0)
     assert "has a kernel of its own for std" in finding.explanation
+    assert finding.cost.ms_per_step == pytest.approx(1.4)  # seven tenths of two calls
+    slow = trial | {"base": 4000.0}  # by itself slower than the kernel that it is fused into
+    (finding,) = found(make, [slow], "aten.var", category="generated_reduction", ms=1.0)
+    assert finding.cost.ms_per_step == pytest.approx(1.0 - 0.6)
 
 
 def graph(columns, reader="mm"):

@@ -75,6 +75,19 @@ CHANGED = {
             return opening + (flow * 0.9).movedim(0, -1).contiguous().cumsum(dim=-1).movedim(-1, 0)
         """,
     ),
+    "MKL for old CPUs": (
+        "ap-debug-switch",
+        "MKL_CBWR",
+        """
+        def seed_everything(seed):
+            os.environ["MKL_CBWR"] = "COMPATIBLE"
+            torch.manual_seed(seed)
+        """,
+        """
+        def seed_everything(seed):
+            torch.manual_seed(seed)
+        """,
+    ),
     "a Jacobian of many outputs": (
         "ind-reverse-jacobian",
         "vmap(jacrev",

@@ -5,6 +5,7 @@ import pytest
 from traceview.rules.finding import Cost, Evidence, Finding, Location, Snippet
 from traceview.trials import combinations, named, offered, swept
 from traceview.trials.remedies import AS_IT_IS, NO_REMEDY, code_of
+from traceview.words.ways import WAYS
 
 DIFF = "--- train.py\n+++ train.py\n@@ -1,1 +1,1 @@\n-a = 1\n+a = 2"
 
@@ -172,6 +173,14 @@ def test_every_line_of_code_is_python():
     ]  # fmt: skip
     for line in code_of(every):
         compile(f"{line}\n    pass" if line.startswith("with ") else line, "<code>", "exec")
+
+
+def test_another_way_to_write_an_operator_is_code_to_paste():
+    (head, *lines) = code_of(["form=aten._linalg_svd:full_matrices=False"])
+    assert head == "# aten._linalg_svd:"
+    assert lines == ["u, s, vh = torch.linalg.svd(x, full_matrices=False)"]
+    for way in WAYS.values():
+        compile(way.code, "<code>", "exec")
 
 
 class TestArguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
@@ -27,6 +28,11 @@ _COUNTED = ("range", "enumerate", "zip")
 _COPIES = frozenset(["deepcopy", "pickle", "AveragedModel"])
 #: Variables with which torch looks for errors.
 _CHECKS = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCHINDUCTOR_NAN_ASSERTS")
+#: Variables that keep libraries from a CPU's wider vectors.
+_VECTORS = (
+    *("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS"),
+    *("ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"),
+)
 _SWITCHES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 
 
@@ -42,8 +48,17 @@ def switched_on(source: Source, _line: int) -> Changes:
 
 def without_variable(source: Source, line: int) -> Changes:
     """``os.environ["CUDA_LAUNCH_BLOCKING"] = "1"`` goes: torch looks for no errors."""
+    yield from _without(source, line, _CHECKS)
+
+
+def with_vectors(source: Source, line: int) -> Changes:
+    """``os.environ["MKL_CBWR"] = "COMPATIBLE"`` goes: results may differ between CPUs."""
+    yield from _without(source, line, _VECTORS)
+
+
+def _without(source: Source, line: int, names: Sequence[str]) -> Changes:
     for node, name in source.variables():
-        if node.lineno == line and name in _CHECKS:
+        if node.lineno == line and name in names:
             yield [source.removed(node)]
 
 

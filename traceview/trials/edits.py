@@ -131,7 +131,12 @@ PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "mem-driver-calls": (Pattern(loops.memory_kept, "memory: what is freed stays reserved"),),
     "ap-host-sync": (Pattern(loops.counted_on_device, "sums are tensors"),),
     "ap-launch-bound": (Pattern(inside.condition_by_where, "both sides are computed"),),
-    "ap-debug-switch": (Pattern(around.without_variable, "torch looks for no errors"),),
+    "ap-debug-switch": (
+        Pattern(around.without_variable, "torch looks for no errors"),
+        Pattern(
+            around.with_vectors, "results may differ from one kind of CPU to the next", alone=True
+        ),
+    ),
     "ind-recomputed": (Pattern(inside.pooled_apart),),
     "ind-whole-copy": (
         Pattern(operators.written_in_place, "the tensor that is passed is changed"),

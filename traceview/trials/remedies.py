@@ -26,6 +26,7 @@ from traceview.torchtext.frames import NOTEBOOK_CELL
 from traceview.trials.edits import compiled_as_well, edits
 from traceview.trials.model import Fixes, NotTried
 from traceview.words.names import at_line
+from traceview.words.ways import WAYS
 
 #: Settings of one trial, as ``--only`` takes them.
 JOINT = "+"
@@ -88,7 +89,6 @@ _LINES = {
     ),
     "pad": "# before the call pad {0} (argument:dimension:sizes) with zeros; slice its outputs",
     "eager": "# {0} stays in eager: take its torch.compile away",
-    "form": "# {0}: the finding of ind-other-form has the code",
     "stance": "torch.compiler.set_stance({1})  # in place of the stance that is set there",
     "compile": "{0} = torch.compile({0})  # or @torch.compile above its definition",
     "blocks": (
@@ -323,6 +323,9 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
                     mark = "torch._dynamo.mark_static_address"
                     call_of = f"torch.utils._pytree.tree_map({mark}, {container})"
                 before.append(f"{call_of}  # once, before the first call")
+        elif name == "form" and text.partition(":")[2] in WAYS:
+            operator, _, way = text.partition(":")
+            before += [f"# {operator}:", *WAYS[way].code.split("\n")]
         elif name in _LINES:
             lines = _LINES[name].format(value, _quoted(value)).split("\n")
             (around if lines[0].startswith("with ") else before).extend(lines)
