@@ -199,7 +199,7 @@ def _call(name: str, arguments: bytes) -> Call | None:
     """None where an argument is of another kind, or there is no tensor with elements."""
     try:
         args = json.loads(arguments)
-        columns = (args[f"{key}"] for key in ("Input Dims", "Input Strides", "Input type"))
+        columns = (args[key] for key in ("Input Dims", "Input Strides", "Input type"))
         values = args["Concrete Inputs"]
         found: list[Operand | str] = [
             Operand(tuple(size), tuple(stride), _DTYPES[kind])

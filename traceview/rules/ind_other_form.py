@@ -15,7 +15,8 @@ At the script's end the operators that take longest in a compiled step are calle
 step's own sizes, strides, dtypes and settings on random data, as they are and in each other way
 that traceview knows, with the backward where the step has one. A way counts where its results agree
 with the operator's but for rounding. The saving is the difference as part of what the operator's
-kernels take in the step. Random results (`multinomial`) are not compared.
+kernels take in the step. Random results (`multinomial`) are not compared. A way that is right for
+some inputs only (positive factors, no need of an order) is information.
 
 ## What to do
 Write it the other way: the finding says which, and what its price is. Compiled code fuses what is
@@ -66,6 +67,8 @@ LEAST_SHARE = 0.05
 #: What is left of a call's time where it is written the other way.
 _MOST_LEFT = 0.80
 _BY = {True: "calls ATen's {}, as eager does.", False: "has a kernel of its own for {}."}
+#: A way that is right for some inputs only has to be faster than others by so much.
+_PRICE = 1.5
 #: Random results can't be compared; and a solve needs what the inverse is multiplied with.
 _UNTRIED = frozenset({"a search in running sums", SOLVE})
 _INVERSE = "aten.linalg_inv_ex"
@@ -112,7 +115,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         yield Finding(
             code=CODE,
             rule="ind-other-form",
-            severity=severity(tables, timed.saved),
+            severity=severity(tables, timed.saved) if words.always else "info",
             title=(
                 f"{short}{at_first(*places)}: {words.name} would save "
                 f"{milliseconds(timed.saved)}, {percent(timed.saved / step)} of the step"
@@ -145,13 +148,19 @@ def _fastest(tables: Tables) -> dict[tuple[str, str], list[Row]]:
         if row["way"] in _CONDITIONS and not _CONDITIONS[row["way"]](tables):
             continue
         call = tuple(row[key] for key in ("op", "shape", "settings", "dtype"))
-        if call not in best or row["value"] < best[call]["value"]:
+        if call not in best or _worth(row) < _worth(best[call]):
             best[call] = row
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in best.values():
         base_ms, ms = _of_step(row)
         found[row["op"], row["way"]].append({**row, "base_ms": base_ms, "ms": ms})
     return found
+
+
+def _worth(row: Row) -> float:
+    """us of a call; more where the way is not right for all inputs."""
+    known = WAYS.get(row["way"])
+    return float(row["value"]) * (1.0 if known is None or known.always else _PRICE)
 
 
 def _of_step(row: Row) -> tuple[float, float]:
