@@ -9,6 +9,7 @@ import pytest
 
 from traceview.collectors.child import form_trials
 from traceview.collectors.child.forms import FORMS
+from traceview.words.ways import WAYS
 
 torch = pytest.importorskip("torch")
 
@@ -118,6 +119,10 @@ _CALLS = [
     (*_convolution(_IMAGES, (4, 6, 2, 2), 2, [0, 0], 1, True), ["one matrix product"]),
     (*_convolution(_IMAGES, (6, 2, 3, 3), 2, [1, 1], 2), ["one group with zeros"]),
 ]
+
+
+def test_each_way_has_words():
+    assert {form.way for forms in FORMS.values() for form in forms} == set(WAYS)
 
 
 def _operand(size):
