@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .compiles import without_caches
 from .frames import Frames
 from .operators import Listed, Ran, first_unlike, undeclared, users_line
 from .pieces import (
@@ -33,7 +34,6 @@ from .pieces import (
     module_name,
     operator_function,
     operator_name,
-    without_caches,
 )
 from .standalone import Standalone
 from .taken import cloned

@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -281,17 +281,27 @@ def _variables(values: dict[str, str]) -> Iterator[None]:
 
 
 @contextmanager
+def without_caches(torch: Any) -> Iterator[None]:
+    """Every try compiles: what is left out of the compiler is in no key of a cache."""
+    with ExitStack() as stack:
+        for config, name in (
+            (torch._inductor.config, "force_disable_caches"),
+            (torch._inductor.config, "fx_graph_cache"),
+            (torch._functorch.config, "enable_autograd_cache"),
+        ):
+            with suppress(AttributeError, KeyError):
+                stack.enter_context(config.patch({name: name == "force_disable_caches"}))
+        yield
+
+
+@contextmanager
 def unheard(torch: Any) -> Iterator[None]:
     """What is compiled meanwhile is no part of the script: no log, cache or listener has it."""
     handler: Any = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
     lists = [getattr(handler, name, []) for name in ("start_callbacks", "end_callbacks")]
     lists.append(logging.getLogger("torch.__trace").handlers)  # it heeds no level
     heard, disabled = [list(each) for each in lists], logging.root.manager.disable
-    inductor, functorch = torch._inductor.config, torch._functorch.config
-    with ExitStack() as stack:
-        stack.enter_context(inductor.patch(fx_graph_cache=False, compile_threads=1))
-        if hasattr(functorch, "enable_autograd_cache"):
-            stack.enter_context(functorch.patch(enable_autograd_cache=False))
+    with without_caches(torch), torch._inductor.config.patch(compile_threads=1):
         logging.disable(logging.CRITICAL)
         try:
             for each in lists:
@@ -310,9 +320,14 @@ def compiled(torch: Any, act: Callable[..., Any]) -> Callable[..., Any]:
         return act(*arguments)
 
     call.__code__ = copied(call.__code__)
-    compile_fn = getattr(torch.compile, "__wrapped__", torch.compile)
-    made: Callable[..., Any] = compile_fn(call, dynamic=False, fullgraph=True)
+    made: Callable[..., Any] = plain_compile(torch)(call, dynamic=False, fullgraph=True)
     return made
+
+
+def plain_compile(torch: Any) -> Callable[..., Any]:
+    """torch.compile without our gate around what it gives."""
+    found: Callable[..., Any] = getattr(torch.compile, "__wrapped__", torch.compile)
+    return found
 
 
 def _trigger(args: tuple[Any, ...]) -> str | None:

@@ -16,7 +16,8 @@ from .recorder import Recorder
 from .secrets import masked, masked_variable
 
 _VARIABLES = re.compile(
-    "TORCH|PYTORCH|CUDA|CUBLAS|NVIDIA|NCCL|OMP|MKL|TRITON|INDUCTOR|KMP|ATEN|ONEDNN|CXX|MALLOC_|LD_PRELOAD"
+    "TORCH|PYTORCH|CUDA|CUBLAS|NVIDIA|NCCL|OMP|MKL|TRITON|INDUCTOR|KMP|ATEN|ONEDNN|CXX|MALLOC_"
+    "|LD_PRELOAD"
 )
 _CONFIGS = {
     "dynamo_config": "torch._dynamo.config",

@@ -34,7 +34,6 @@ REDUCED = "amax"
 
 #: Operators that can't be given all of their arguments by position, as traces have them.
 CALLS: dict[str, Act] = {
-    "aten::sort": lambda x, *settings: x.sort(*settings[-2:]),
     **dict.fromkeys(
         ("aten::scatter_reduce", "aten::scatter_reduce_"),
         lambda x, dim, index, source, how, own: x.scatter_reduce(

@@ -14,18 +14,17 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
-from math import prod
-from statistics import fmean, median
+from functools import partial
+from math import inf, prod
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from .ceilings import free_bytes
 from .compiles import compiled, unheard
 from .form import Act, Form, results_of
 from .forms import CALLS, FORMS
 from .recorder import Recorder
-from .shape_trials import seconds_of
-from .shape_works import last_traces, text_of
+from .shape_trials import Operand, in_turn, random_operands, seconds_of
+from .shape_works import DTYPES, last_traces, text_of
 
 BUDGET_S = 3.0
 #: Of what has to be compiled, which takes seconds each.
@@ -45,21 +44,6 @@ _EVENT = re.compile(
 )
 _BACKWARD = re.compile(rb'evaluate_function: (\w+?)Backward\d*"|"name": "aten::(\w+)_backward"')
 _STEP = re.compile(rb'"traceview step (\d+)".{0,200}?"dur": ([\d.]+)', re.DOTALL)
-_DTYPES = {
-    **{"float": "float32", "double": "float64", "bool": "bool"},
-    **{"c10::BFloat16": "bfloat16", "c10::Half": "float16"},
-    **{"long int": "int64", "int": "int32", "short int": "int16"},
-    **{"signed char": "int8", "unsigned char": "uint8"},
-    **{"c10::complex<float>": "complex64", "c10::complex<double>": "complex128"},
-}
-
-
-class Operand(NamedTuple):
-    """A tensor among a call's arguments."""
-
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    dtype: str
 
 
 class Call(NamedTuple):
@@ -202,8 +186,8 @@ def _call(name: str, arguments: bytes) -> Call | None:
         columns = (args[key] for key in ("Input Dims", "Input Strides", "Input type"))
         values = args["Concrete Inputs"]
         found: list[Operand | str] = [
-            Operand(tuple(size), tuple(stride), _DTYPES[kind])
-            if kind in _DTYPES
+            Operand(tuple(size), tuple(stride), DTYPES[kind])
+            if kind in DTYPES
             else _value(kind, value)
             for size, stride, kind, value in zip(*columns, values, strict=True)
         ]
@@ -235,46 +219,45 @@ def _timed(
         acts = {way: compiled(torch, act) for way, act in acts.items()}
     base = own if calls.own else compiled(torch, own)
     run = _with_backward if calls.backward else _forward
-    runs = {way: run(torch, act, arguments) for way, act in {"": base, **acts}.items()}
-    samples: dict[str, list[float]] = {way: [] for way in runs}
-    for turn in range(ROUNDS + 1 if acts else 0):
-        for way, found in samples.items():
-            with suppress(Exception):  # no backward, too much memory, or not to be compiled
-                seconds = seconds_of(torch, device, runs[way])
-                if turn:  # the first one warms up
-                    found.append(seconds)
-        if turn and time.monotonic() > deadline:
-            break
-    of_own = samples.pop("")
-    for way, found in samples.items():
-        if of_own and found:
-            yield Timed(way, median(of_own), median(found), fused)
+    takes = {
+        way: partial(_seconds, torch, device, run(torch, act, arguments))
+        for way, act in {"": base, **acts}.items()
+    }
+    found = in_turn(takes, ROUNDS, deadline) if acts else {"": inf}
+    of_own = found.pop("")
+    for way, seconds in found.items():
+        if max(of_own, seconds) < inf:
+            yield Timed(way, of_own, seconds, fused)
+
+
+def _seconds(torch: Any, device: bool, run: Callable[[], object]) -> float:
+    """Infinite where it has no backward, needs too much memory or can't be compiled."""
+    try:
+        return seconds_of(torch, device, run)
+    except Exception:  # noqa: BLE001 - whatever torch has to say to it
+        return inf
 
 
 def _arguments(torch: Any, call: Call, device: bool) -> list[Any] | None:
     """Random tensors, and the values; None where they do not fit into memory well."""
-    room = torch.cuda.mem_get_info()[0] if device else free_bytes()
-    extents = [_extent(each) for each in call.operands]
-    if 32 * sum(extents) > room // 8:
+    kept = call.arguments[: _named(torch, call)[0]]
+    asked = [each for each in kept if isinstance(each, Operand)]
+    operands = random_operands(torch, asked, device, bytes_each=32)
+    if operands is None:
         return None
-    where = "cuda" if device else "cpu"
-    seed = torch.Generator(device=where).manual_seed(0)
-    made: list[Any] = []
-    for each in call.arguments[: _named(torch, call)[0]]:
-        if isinstance(each, str):
-            made.append(json.loads(each) if each else None)
-            continue
-        data = torch.empty(_extent(each), device=where).normal_(generator=seed)
-        data = data.to(getattr(torch, each.dtype)).as_strided(each.size, each.stride)
-        made.append(data)
+    tensors = iter(operands)
+    made: list[Any] = [
+        next(tensors) if isinstance(each, Operand) else json.loads(each) if each else None
+        for each in kept
+    ]
     if call.op in ("aten::multinomial", "aten::prod"):
         made[0] = made[0].abs()
     if call.op.startswith("aten::scatter") and 0 not in made[2].stride():
-        rows = torch.randint(made[0].shape[made[1]], made[2].shape[:1], device=where)
+        rows = torch.randint(made[0].shape[made[1]], made[2].shape[:1], device=made[2].device)
         made[2].copy_(rows.view(-1, *(1 for _ in made[2].shape[1:])))
     if call.op.startswith("aten::_embedding_bag"):
         weight, indices, offsets = made[:3]
-        indices.random_(weight.shape[0], generator=seed)
+        indices.random_(weight.shape[0])
         bags = max(1, offsets.shape[0] - (len(made) > 7 and bool(made[7])))
         offsets.copy_(torch.arange(offsets.shape[0]) * (indices.shape[0] // bags))
     return made
@@ -308,11 +291,6 @@ def operator(torch: Any, call: Call) -> Act:
         return packet(*arguments[:first], **dict(zip(names, arguments[first:], strict=True)))
 
     return CALLS.get(call.op) or (by_name if names else packet)
-
-
-def _extent(operand: Operand) -> int:
-    """Elements from the first to the last in memory."""
-    return 1 + sum((n - 1) * s for n, s in zip(operand.size, operand.stride, strict=True))
 
 
 def _agrees(own: Act, form: Form, arguments: list[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -99,21 +100,15 @@ def _running_sums(
     return x
 
 
-@form("adaptive_max_pool2d", "adaptive_max_pool3d", way="a fixed window")
-def _adaptive_max(x: Any, sizes: Sizes) -> Any:
-    return _fixed("max", x, sizes)
-
-
-@form("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", way="a fixed window")
-def _adaptive_avg(x: Any, sizes: Sizes) -> Any:
-    return _fixed("avg", x, sizes)
-
-
 def _fixed(kind: str, x: Any, sizes: Sizes) -> Any:
     own = x.shape[-len(sizes) :]
     need(not any(n % size for n, size in zip(own, sizes, strict=True)))
     window = [n // size for n, size in zip(own, sizes, strict=True)]
     return _POOLS[kind][len(sizes)](x, window)
+
+
+form("adaptive_max_pool2d", "adaptive_max_pool3d", way="a fixed window")(partial(_fixed, "max"))
+form("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", way="a fixed window")(partial(_fixed, "avg"))
 
 
 @form("native_layer_norm", way="two passes", fused=True)
@@ -156,16 +151,6 @@ def _reduced_rows(
     return reduces[mode](F.embedding(indices.view(bags, -1), weight), 1)
 
 
-@form("_upsample_bilinear2d_aa", way="two products")
-def _bilinear(x: Any, sizes: Sizes, corners: bool, *scales: Any) -> Any:
-    return _two_products("_upsample_bilinear2d_aa", x, sizes, corners, *scales)
-
-
-@form("_upsample_bicubic2d_aa", way="two products")
-def _bicubic(x: Any, sizes: Sizes, corners: bool, *scales: Any) -> Any:
-    return _two_products("_upsample_bicubic2d_aa", x, sizes, corners, *scales)
-
-
 def _two_products(name: str, x: Any, sizes: Sizes, corners: bool, *scales: Any) -> Any:
     """Each result is a weighted sum, along a row and a column; sizes alone decide the weights."""
     need(all(scale is None for scale in scales))
@@ -178,6 +163,10 @@ def _weights(name: str, n: int, wanted: int, corners: bool, dtype: Any, device: 
     """What each of ``wanted`` results takes of each of ``n`` elements."""
     eye = torch.eye(n, dtype=dtype, device=device)[None, None]
     return getattr(torch.ops.aten, name)(eye, [wanted, n], corners)[0, 0]
+
+
+for _name in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+    form(_name, way="two products")(partial(_two_products, _name))
 
 
 class _Settings(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,20 +199,6 @@ def backend_of(torch: Any, rung: Any, how: Mapping[str, Any]) -> Backend:
     if rung == "inductor":
         return torch._TorchCompileInductorWrapper(mode, options, dynamic)  # type: ignore[no-any-return]
     return torch._TorchCompileWrapper(rung, mode, options, dynamic)  # type: ignore[no-any-return]
-
-
-@contextmanager
-def without_caches(torch: Any) -> Iterator[None]:
-    """Every try compiles: what is left out of the compiler is in no key of a cache."""
-    with ExitStack() as stack:
-        for config, name in (
-            (torch._inductor.config, "force_disable_caches"),
-            (torch._inductor.config, "fx_graph_cache"),
-            (torch._functorch.config, "enable_autograd_cache"),
-        ):
-            with suppress(AttributeError, KeyError):
-                stack.enter_context(config.patch({name: name == "force_disable_caches"}))
-        yield
 
 
 class Switches:

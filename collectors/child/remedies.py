@@ -29,6 +29,7 @@ from .compiles import (
     debug_in,
     forget_caches,
     more_variants,
+    plain_compile,
     stance_aside,
     stance_in_force,
     variants_of_torchs_own,
@@ -312,9 +313,8 @@ class Trial:
 
     def compiled_alone(self, original: Any, how: Mapping[str, Any] | None = None) -> Any:
         """What torch.compile gives under the settings, with nothing around its calls."""
-        compile_fn = getattr(self._torch.compile, "__wrapped__", self._torch.compile)
         with self._own_backends():
-            return compile_fn(original, **self._arguments(how or {}))
+            return plain_compile(self._torch)(original, **self._arguments(how or {}))
 
     @property
     def runs(self) -> bool:

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import cycle
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from .ceilings import free_bytes
 from .masks import Masks
@@ -65,6 +65,14 @@ _BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH"
 Act = Callable[[], object]
 
 
+class Operand(NamedTuple):
+    """A tensor that a call was given."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: str
+
+
 def write_shape_trials(torch: Any, recorder: Recorder, masks: Masks, *, device: bool) -> None:
     """Time the step's heaviest shapes for about 2 s."""
     deadline = time.monotonic() + BUDGET_S
@@ -100,21 +108,10 @@ def write_shape_trials(torch: Any, recorder: Recorder, masks: Masks, *, device: 
 def _timed(torch: Any, work: Work, device: bool, deadline: float) -> Iterator[tuple[str, float]]:
     """(way, median seconds of a call) of the ways to do ``work``; none where there is one only."""
     _, sizes, strides, dtype, _ = work
-    extent = [
-        1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-        for size, stride in zip(sizes, strides, strict=True)
-    ]
-    room = torch.cuda.mem_get_info()[0] if device else free_bytes()
-    if 16 * sum(extent) > room // 8:
+    asked = [Operand(*each, dtype) for each in zip(sizes, strides, strict=True)]
+    operands = random_operands(torch, asked, device, bytes_each=16)
+    if operands is None:
         return
-    where = "cuda" if device else "cpu"
-    seed = torch.Generator(device=where).manual_seed(0)
-    operands = [
-        torch.empty(n, dtype=getattr(torch, dtype), device=where)
-        .normal_(generator=seed)
-        .as_strided(size, step)
-        for n, size, step in zip(extent, sizes, strides, strict=True)
-    ]
     act = _act(torch, work, device)
     ways: dict[str, Callable[[], float]] = {}
     clock = partial(seconds_of, torch, device)
@@ -123,16 +120,44 @@ def _timed(torch: Any, work: Work, device: bool, deadline: float) -> Iterator[tu
     ways.update(_others(torch, work, act, operands, device, clock))
     if len(ways) == 1:
         return
+    yield from in_turn(ways, ROUNDS, deadline).items()
+
+
+def random_operands(
+    torch: Any, asked: Sequence[Operand], device: bool, *, bytes_each: int
+) -> list[Any] | None:
+    """Tensors of random numbers; None where ``bytes_each`` of an element don't fit in well."""
+    extents = [
+        1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        for size, stride, _ in asked
+    ]
+    room = torch.cuda.mem_get_info()[0] if device else free_bytes()
+    if bytes_each * sum(extents) > room // 8:
+        return None
+    where = "cuda" if device else "cpu"
+    seed = torch.Generator(device=where).manual_seed(0)
+    made = []
+    for (size, stride, name), extent in zip(asked, extents, strict=True):
+        dtype = getattr(torch, name)
+        drawn = dtype if dtype.is_floating_point or dtype.is_complex else torch.float32
+        data = torch.empty(extent, dtype=drawn, device=where).normal_(generator=seed)
+        made.append(data.to(dtype).as_strided(size, stride))
+    return made
+
+
+def in_turn(
+    ways: Mapping[str, Callable[[], float]], rounds: int, deadline: float
+) -> dict[str, float]:
+    """Median seconds of each way, taken in turn after a round that warms up."""
     samples: dict[str, list[float]] = {way: [] for way in ways}
-    for turn in range(ROUNDS + 1):
+    for turn in range(rounds + 1):
         for way, take in ways.items():
             seconds = take()
-            if turn:  # the first one warms up
+            if turn:
                 samples[way].append(seconds)
         if turn and time.monotonic() > deadline:
             break
-    for way, found in samples.items():
-        yield way, median(found)
+    return {way: median(found) for way, found in samples.items()}
 
 
 def _act(torch: Any, work: Work, device: bool) -> Any:

@@ -36,13 +36,21 @@ _KNOWN_FACTORS, _FAST_FACTORS = (2, 3, 5, 7, 11, 13), (2, 3, 5)
 _NAMES = "|".join(_OPERATORS).encode()
 _EVENT = re.compile(rb'"name": "(' + _NAMES + rb')".{0,400}?"args": (\{[^}]*\})', re.DOTALL)
 _SEPARATE = b'"name": "aten::_scaled_dot_product_attention_math"'
-_DTYPES = {"float": "float32", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
-_MASKS = {**_DTYPES, "bool": "bool"}
-_SIGNALS = {
-    **{"float": "float32", "double": "float64"},
+#: As a trace names it → as torch does; of products, masks, signals and tables those that count.
+DTYPES = {
+    **{"float": "float32", "double": "float64", "bool": "bool"},
+    **{"c10::BFloat16": "bfloat16", "c10::Half": "float16"},
+    **{"long int": "int64", "int": "int32", "short int": "int16"},
+    **{"signed char": "int8", "unsigned char": "uint8"},
     **{"c10::complex<float>": "complex64", "c10::complex<double>": "complex128"},
 }
-_TABLES = {**_DTYPES, "double": "float64"}
+_DTYPES = {kind: DTYPES[kind] for kind in ("float", "c10::BFloat16", "c10::Half")}
+_MASKS = {**_DTYPES, "bool": DTYPES["bool"]}
+_TABLES = {**_DTYPES, "double": DTYPES["double"]}
+_SIGNALS = {
+    kind: DTYPES[kind]
+    for kind in ("float", "double", "c10::complex<float>", "c10::complex<double>")
+}
 
 #: Operator; sizes, strides and dtypes of its operands; values of its other arguments, of attention
 #: "causal" or the mask's dtype, of a transform its dimensions and the signal's lengths there, of

@@ -2,16 +2,18 @@
 
 import gzip
 import json
+import logging
 from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
-from traceview.collectors.child import form_trials
+from traceview.collectors.child import compiles, form_trials
 from traceview.collectors.child.forms import FORMS
 from traceview.words.ways import WAYS
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch._dynamo.callback")
 
 _IMAGES, _VIDEO = (2, 4, 24, 24), (2, 4, 6, 12, 12)
 _ONES, _NONE = [1, 1], [0, 0]
@@ -240,3 +242,22 @@ def test_arguments_of_another_kind_are_not_rebuilt():
         **{"Input type": ["float", "TensorList"], "Concrete Inputs": ["", ""]},
     }
     assert form_trials._call("aten::topk", json.dumps(event).encode()) is None
+
+
+def test_nothing_hears_of_what_is_compiled_meanwhile():
+    handler = torch._dynamo.callback.callback_handler
+    trace, heard = logging.getLogger("torch.__trace"), logging.NullHandler()
+    trace.addHandler(heard)
+    handler.register_start_callback(print)
+    try:
+        with compiles.unheard(torch):
+            assert not trace.handlers
+            assert not handler.start_callbacks
+            assert not logging.getLogger("torch._dynamo").isEnabledFor(logging.ERROR)
+            assert not torch._functorch.config.enable_autograd_cache
+        assert heard in trace.handlers
+        assert print in handler.start_callbacks
+        assert logging.getLogger("torch._dynamo").isEnabledFor(logging.ERROR)
+    finally:
+        trace.removeHandler(heard)
+        handler.remove_start_callback(print)
