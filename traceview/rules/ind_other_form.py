@@ -115,7 +115,7 @@ def check(tables: Tables, *, least_share: float = LEAST_SHARE) -> Iterator[Findi
         yield Finding(
             code=CODE,
             rule="ind-other-form",
-            severity=severity(tables, timed.saved) if words.always else "info",
+            severity=severity(tables, timed.saved) if not words.price else "info",
             title=(
                 f"{short}{at_first(*places)}: {words.name} would save "
                 f"{milliseconds(timed.saved)}, {percent(timed.saved / step)} of the step"
@@ -145,7 +145,7 @@ def _fastest(tables: Tables) -> dict[tuple[str, str], list[Row]]:
     for row in first_rank(rows(tables, "form_trials")):
         if row["value"] > _MOST_LEFT * row["base"]:
             continue
-        if row["way"] in _CONDITIONS and not _CONDITIONS[row["way"]](tables):
+        if row["way"] in _CONDITIONS and not tables.once(_CONDITIONS[row["way"]]):
             continue
         call = tuple(row[key] for key in ("op", "shape", "settings", "dtype"))
         if call not in best or _worth(row) < _worth(best[call]):
@@ -160,7 +160,7 @@ def _fastest(tables: Tables) -> dict[tuple[str, str], list[Row]]:
 def _worth(row: Row) -> float:
     """us of a call; more where the way is not right for all inputs."""
     known = WAYS.get(row["way"])
-    return float(row["value"]) * (1.0 if known is None or known.always else _PRICE)
+    return float(row["value"]) * (_PRICE if known and known.price else 1.0)
 
 
 def _of_step(row: Row) -> tuple[float, float]:
@@ -173,27 +173,19 @@ def _kernels(ran: list[Row], ops: Collection[str], trial: Row) -> list[Row]:
 
     Gradients of generated code have other operators: all that is at its lines.
     """
-    mine = [
-        row
-        for row in ran
-        if row["category"].startswith("generated") != trial["own"]
-        and not set(ops).isdisjoint(row["ops"] or ())
-    ]
+    kind = [row for row in ran if row["category"].startswith("generated") != trial["own"]]
+    mine = [row for row in kind if not set(ops).isdisjoint(row["ops"] or ())]
     if trial["own"] or not trial["backward"]:
         return mine
     at = {(row["file"], row["line"]) for row in mine if row["line"]}
-    return [
-        row
-        for row in ran
-        if row in mine
-        or (row["category"].startswith("generated") and (row["file"], row["line"]) in at)
-    ]
+    return [row for row in kind if row in mine or (row["file"], row["line"]) in at]
 
 
 def _lines(tables: Tables, ops: Collection[str]) -> list[Location]:
     """The lines of these operators in compiled graphs, where kernels have none."""
     texts = (row["text"] or "" for row in first_rank(rows(tables, "graphs", kind="post_grad")))
-    nodes = (node for text in texts for node in read_graph(text).operations)
+    theirs = (text for text in texts if any(f"{op}." in text for op in ops))
+    nodes = (node for text in theirs for node in read_graph(text).operations)
     return locations(node.user_line for node in nodes if node.op in ops)
 
 

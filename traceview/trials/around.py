@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection
 
+from traceview.derive.facts.slow_switches import NARROW_VECTORS
 from traceview.derive.syntax import covers
 from traceview.trials.source import (
     DRAWS,
@@ -28,11 +29,6 @@ _COUNTED = ("range", "enumerate", "zip")
 _COPIES = frozenset(["deepcopy", "pickle", "AveragedModel"])
 #: Variables with which torch looks for errors.
 _CHECKS = ("CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING", "TORCHINDUCTOR_NAN_ASSERTS")
-#: Variables that keep libraries from a CPU's wider vectors.
-_VECTORS = (
-    *("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS"),
-    *("ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY"),
-)
 _SWITCHES = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
 
 
@@ -53,10 +49,10 @@ def without_variable(source: Source, line: int) -> Changes:
 
 def with_vectors(source: Source, line: int) -> Changes:
     """``os.environ["MKL_CBWR"] = "COMPATIBLE"`` goes: results may differ between CPUs."""
-    yield from _without(source, line, _VECTORS)
+    yield from _without(source, line, NARROW_VECTORS)
 
 
-def _without(source: Source, line: int, names: Sequence[str]) -> Changes:
+def _without(source: Source, line: int, names: Collection[str]) -> Changes:
     for node, name in source.variables():
         if node.lineno == line and name in names:
             yield [source.removed(node)]

@@ -26,7 +26,7 @@ from traceview.torchtext.frames import NOTEBOOK_CELL
 from traceview.trials.edits import compiled_as_well, edits
 from traceview.trials.model import Fixes, NotTried
 from traceview.words.names import at_line
-from traceview.words.ways import WAYS
+from traceview.words.ways import WAYS, Way
 
 #: Settings of one trial, as ``--only`` takes them.
 JOINT = "+"
@@ -49,10 +49,6 @@ CUDAGRAPH_MEMORY = (
 AUTOTUNING = "compile time: kernels are timed while compiling"
 #: What a setting costs in something other than time, by the beginning of the setting.
 _PRICES = {
-    r"form=.*(normal equations|eigenvalues of|a Cholesky)": "precision: half of the digits",
-    r"form=.*(sum of logarithms)": "only for positive factors",
-    r"form=.*(32-bit)": "only for values that fit into 32 bits",
-    r"form=.*(fixed polynomial)": "only for matrices with norms up to 8",
     r"float32_matmul_precision=(high|medium)|torch\.backends\..*allow_tf32=True": (
         "precision: float32 products are computed in TF32 or bfloat16"
     ),
@@ -131,7 +127,8 @@ class Remedy(msgspec.Struct, frozen=True):
             for pattern, text in _PRICES.items()
             if re.match(pattern, setting)
         )
-        return tuple(dict.fromkeys((*found, *self.costs)))
+        ways = (way.price for _, way in map(_way_of, self.settings) if way and way.price)
+        return tuple(dict.fromkeys((*found, *ways, *self.costs)))
 
     @property
     def outside(self) -> bool:
@@ -323,9 +320,8 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
                     mark = "torch._dynamo.mark_static_address"
                     call_of = f"torch.utils._pytree.tree_map({mark}, {container})"
                 before.append(f"{call_of}  # once, before the first call")
-        elif name == "form" and text.partition(":")[2] in WAYS:
-            operator, _, way = text.partition(":")
-            before += [f"# {operator}:", *WAYS[way].code.split("\n")]
+        elif (known := _way_of(setting))[1]:
+            before += [f"# {known[0]}:", *known[1].code.split("\n")]
         elif name in _LINES:
             lines = _LINES[name].format(value, _quoted(value)).split("\n")
             (around if lines[0].startswith("with ") else before).extend(lines)
@@ -337,6 +333,13 @@ def code_of(settings: Iterable[str]) -> tuple[str, ...]:
     given += [f"options={{{', '.join(options)}}}"] if options else []
     call = [f"torch.compile(..., {', '.join(given)})"] if given else []
     return (*before, *call, *around)
+
+
+def _way_of(setting: str) -> tuple[str, Way | None]:
+    """The operator, and the other way to write it, of ``form=aten.NAME:WAY``; else no way."""
+    name, _, text = setting.partition("=")
+    operator, _, way = text.partition(":")
+    return operator, WAYS.get(way) if name == "form" else None
 
 
 def _quoted(value: object) -> str:

@@ -8,15 +8,15 @@ SOLVE, EXPANDED = "a solve", "an expanded index"
 
 
 class Way(NamedTuple):
-    """``name``: as the title says it; what to do, with the price; what to paste.
+    """``name``: as the title says it; what to do; what to paste.
 
-    ``always``: it is right for all inputs, but for rounding.
+    ``price``: why it is not right for all inputs, but for rounding; empty where it is.
     """
 
     name: str
     what_to_do: str
     code: str
-    always: bool = True
+    price: str = ""
 
 
 #: As table ``form_trials`` names it → the way.
@@ -43,7 +43,7 @@ WAYS = {
         "topk(sorted=False)",
         "Where the order of the largest values does not matter, don't ask for it.",
         "values, indices = x.topk(k, sorted=False)",
-        always=False,
+        price="order: the values come in any",
     ),
     "max or min": Way(
         "max or min", "The largest one needs no topk.", "value, index = x.max(-1, keepdim=True)"
@@ -55,7 +55,7 @@ WAYS = {
         "32-bit integers",
         "Where the values fit into 32 bits, sort them so.",
         "values, indices = x.int().sort(-1)",
-        always=False,
+        price="only for values that fit into 32 bits",
     ),
     EXPANDED: Way(
         "a view of the index",
@@ -83,7 +83,7 @@ WAYS = {
         "Subtract the maximum, sum the exponentials and take the logarithm. Elements more than "
         "about 85 below the maximum (float32) become -inf.",
         "m = x.amax(-1, keepdim=True)\ny = (x - m).exp().cumsum(-1).log() + m",
-        always=False,
+        price="range: what is 85 below the maximum becomes -inf",
     ),
     "a product with a triangle of ones": Way(
         "a product with a triangle of ones",
@@ -101,14 +101,14 @@ WAYS = {
         "Singular values are their square roots. It halves the number of digits: only for "
         "matrices that are far from singular, or in float64.",
         "squares, v = torch.linalg.eigh(x.mT @ x)\ns = squares.clamp(min=0).sqrt()",
-        always=False,
+        price="precision: half of the digits",
     ),
     "normal equations": Way(
         "the normal equations",
         "Solve a.mT @ a. It halves the number of digits: only for matrices that are far from "
         "singular, or in float64.",
         "x = torch.linalg.solve(a.mT @ a, a.mT @ b)",
-        always=False,
+        price="precision: half of the digits",
     ),
     SOLVE: Way(
         "torch.linalg.solve",
@@ -128,7 +128,7 @@ WAYS = {
         "of digits: only for columns that are far from dependent; twice in a row is safer.",
         "r = torch.linalg.cholesky_ex(x.mT @ x, upper=True)[0]\n"
         "q = torch.linalg.solve_triangular(r, x, upper=True, left=False)",
-        always=False,
+        price="precision: half of the digits",
     ),
     "a fixed polynomial": Way(
         "a polynomial with scaling and squaring",
@@ -138,14 +138,14 @@ WAYS = {
         "y = one + x / 16  # … Horner's scheme to the eighth power, products as sums\n"
         "for _ in range(4):\n"
         "    y = (y.unsqueeze(-1) * y.unsqueeze(-3)).sum(-2)",
-        always=False,
+        price="only for matrices with norms up to 8",
     ),
     "the exponential of a sum of logarithms": Way(
         "the exponential of a sum of logarithms",
         "For positive factors. The gradient of prod is two running products over all elements, "
         "which are written to memory.",
         "y = x.log().sum(dim).exp()  # not x.prod(dim)",
-        always=False,
+        price="only for positive factors",
     ),
     "einsum": Way(
         "torch.einsum",

@@ -28,13 +28,13 @@ _SLOW = {
     "ONEDNN_MAX_CPU_ISA": _OLD_INSTRUCTIONS,
     "ATEN_CPU_CAPABILITY": ("default",),
 }
-#: What keeps a library, or ATen, from a CPU's wider vectors.
-_OF_LIBRARIES = {
+#: Variables that keep a CPU's wider vectors from what is done in libraries, or (none) by ATen.
+NARROW_VECTORS: dict[str, tuple[str, ...]] = {
     "MKL_CBWR": ("gemm",),
     "MKL_ENABLE_INSTRUCTIONS": ("gemm",),
     "ONEDNN_MAX_CPU_ISA": ("gemm", "convolution"),
+    "ATEN_CPU_CAPABILITY": (),
 }
-_OF_HOST = ("MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
 _NO_CACHING = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 _OF_DEVICE = ("CUDA_LAUNCH_BLOCKING", _NO_CACHING, "cudnn.enabled")
 #: Operators that run because of a switch, and no other way: writes by index that sort it first,
@@ -93,9 +93,9 @@ def slow_switches(tables: Tables) -> pl.DataFrame | None:
         row = known.get(name)
         if row is None or (slow is not None and row["value"] not in slow):
             continue
-        if (name in _OF_DEVICE and not on_device) or (name in _OF_HOST and on_device):
+        if (name in _OF_DEVICE and not on_device) or (name in NARROW_VECTORS and on_device):
             continue
-        if name in _OF_LIBRARIES and not _has_work(tables, _OF_LIBRARIES[name]):
+        if (theirs := NARROW_VECTORS.get(name)) and not _has_work(tables, theirs):
             continue
         site = first(tables, "setting_sites", name=name) or {}
         more = checked.get(name, {})
