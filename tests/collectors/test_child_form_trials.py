@@ -3,7 +3,8 @@
 import gzip
 import json
 import logging
-from contextlib import suppress
+import sys
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,6 @@ from traceview.collectors.child.forms import FORMS
 from traceview.words.ways import WAYS
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("torch._dynamo.callback")
 
 _IMAGES, _VIDEO = (2, 4, 24, 24), (2, 4, 6, 12, 12)
 _ONES, _NONE = [1, 1], [0, 0]
@@ -244,20 +244,34 @@ def test_arguments_of_another_kind_are_not_rebuilt():
     assert form_trials._call("aten::topk", json.dumps(event).encode()) is None
 
 
-def test_nothing_hears_of_what_is_compiled_meanwhile():
-    handler = torch._dynamo.callback.callback_handler
+def test_nothing_hears_of_what_is_compiled_meanwhile(monkeypatch):
+    """Without torch's compiler: importing that sets variables of the process."""
+    in_force = {}
+
+    @contextmanager
+    def patch(changes=None, **more):
+        changed = {**(changes or {}), **more}
+        in_force.update(changed)
+        yield
+        for name in changed:
+            del in_force[name]
+
+    config = SimpleNamespace(config=SimpleNamespace(patch=patch))
+    handler = SimpleNamespace(start_callbacks=[print], end_callbacks=[])
+    module = SimpleNamespace(callback_handler=handler)
+    monkeypatch.setitem(sys.modules, "torch._dynamo.callback", module)
     trace, heard = logging.getLogger("torch.__trace"), logging.NullHandler()
     trace.addHandler(heard)
-    handler.register_start_callback(print)
     try:
-        with compiles.unheard(torch):
+        with compiles.unheard(SimpleNamespace(_inductor=config, _functorch=config)):
             assert not trace.handlers
             assert not handler.start_callbacks
             assert not logging.getLogger("torch._dynamo").isEnabledFor(logging.ERROR)
-            assert not torch._functorch.config.enable_autograd_cache
+            assert in_force["force_disable_caches"]
+            assert not in_force["enable_autograd_cache"]
         assert heard in trace.handlers
-        assert print in handler.start_callbacks
+        assert handler.start_callbacks == [print]
         assert logging.getLogger("torch._dynamo").isEnabledFor(logging.ERROR)
+        assert in_force == {}
     finally:
         trace.removeHandler(heard)
-        handler.remove_start_callback(print)
